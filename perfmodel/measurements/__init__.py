@@ -1,0 +1,1 @@
+"""Measured times: their tables, and what is done with them."""
