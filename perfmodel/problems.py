@@ -25,6 +25,7 @@ class Gemms:
     Attributes
     ----------
     m, n, k, batch : int64 array, shape (problem,)
+        Indexed together: ``gemms[:, None]`` makes room for an axis of kernels.
     dtype : str
         One of `DTYPES`.
     """
@@ -37,6 +38,10 @@ class Gemms:
 
     def __len__(self):
         return len(self.m)
+
+    def __getitem__(self, index):
+        sizes = (self.m, self.n, self.k, self.batch)
+        return Gemms(*(size[index] for size in sizes), self.dtype)
 
     @property
     def flop(self):

@@ -7,6 +7,7 @@ table are pandas' nullable Int64, empty where a library does not tell its tile: 
 
 import re
 
+from perfmodel.gpu.kernels import KERNEL as KERNEL_COLUMNS
 from perfmodel.measurements.columns import (
     AMOUNT,
     DTYPE,
@@ -23,7 +24,7 @@ from perfmodel.measurements.columns import (
 from perfmodel.measurements.csv_text import read_header, read_raw
 
 #: Columns that together name a kernel.
-KERNEL = ["macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps", "split_k"]
+KERNEL = list(KERNEL_COLUMNS)
 
 _PROBLEM = ["m", "n", "k"]
 

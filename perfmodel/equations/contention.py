@@ -1,0 +1,256 @@
+"""Contention: workgroups that share a compute unit, and GEMMs that share the chip.
+
+Two views bound what happens on a compute unit. In lock-step all residents load, multiply and store
+at the same time; interleaved, one works while another waits. Copies started together run in
+lock-step; the more branches there are, the more they are shuffled.
+
+And two views bound what happens on the chip: a branch is a serial chain of its own launches, and
+all branches together are a flow of workgroups through the compute units.
+"""
+
+import numpy as np
+
+from perfmodel.equations.smooth import smooth_max
+
+#: Exponent for HBM beside the compute units: they overlap well, but not fully.
+HBM_EXPONENT = 2.5
+
+#: Exponent for chain beside flow: nearly a plain maximum.
+BRANCH_EXPONENT = 8
+
+#: The first branch starts at once and the second hardly later: where the start delay begins.
+BRANCHES_AT_ONCE = 1.5
+
+
+def lockstep_cycles(residents, steps, step, feed, latency, stages, store, start, fill_share):
+    r"""Cycles until all residents of a compute unit are done, in lock-step [clk].
+
+    .. math:: \mathrm{lock}(r) = \lambda + \phi \min(I, s - 1)\,\mathrm{feed}
+              + I\,\mathrm{step}(r) + r\,\mathrm{store} + \epsilon
+
+    Parameters
+    ----------
+    residents : array_like
+    steps : array_like
+        Steps of the main loop.
+    step, feed, latency, store, start : array_like
+        Of one workgroup: a step with r residents, its operands, a load, the epilogue, and what is
+        spent once [clk].
+    stages : array_like of int
+    fill_share : array_like
+        Share of filling the pipeline that is exposed.
+
+    Examples
+    --------
+    >>> float(lockstep_cycles(2, 10, 300.0, 100.0, 400.0, 3, 50.0, 1000.0, 0.5))
+    4600.0
+    """
+    fill = fill_share * np.minimum(steps, np.asarray(stages, float) - 1.0) * feed
+    return latency + fill + steps * step + residents * store + start
+
+
+def interleaved_cycles(steps, core, store, exclusive_start):
+    r"""Cycles of a compute unit that one workgroup uses up when residents interleave [clk].
+
+    .. math:: \theta = I\,\mathrm{core} + \mathrm{store} + \epsilon_w
+
+    Parameters
+    ----------
+    steps, core, store : array_like
+        Steps; cycles of one step's core and of the epilogue [clk].
+    exclusive_start : array_like
+        The part of the start that no other workgroup can use [clk].
+
+    Examples
+    --------
+    >>> interleaved_cycles(10, 200.0, 50.0, 0.0)
+    2050.0
+    """
+    return steps * core + store + exclusive_start
+
+
+def workgroup_cycles(residents, lock, lock_alone, interleaved, degree, shuffle_exponent):
+    r"""Cycles until all residents of a compute unit are done [clk].
+
+    .. math:: t(r) = v + c^{-p} \max(\mathrm{lock}(r) - v, 0), \qquad
+              v = \max(\mathrm{lock}(1), r \theta)
+
+    Parameters
+    ----------
+    residents : array_like
+    lock, lock_alone : array_like
+        `lockstep_cycles` of r residents and of one [clk].
+    interleaved : array_like
+        `interleaved_cycles` [clk].
+    degree : array_like
+        Branches running at the same time.
+    shuffle_exponent : array_like
+        How fast branches lose lock-step.
+
+    Examples
+    --------
+    One branch: lock-step. Sixteen: half-way to interleaved.
+
+    >>> [float(workgroup_cycles(2, 4600.0, 3000.0, 2050.0, c, 0.25)) for c in (1, 16)]
+    [4600.0, 4350.0]
+    """
+    best = np.maximum(lock_alone, residents * interleaved)
+    in_step = np.asarray(degree, float) ** -shuffle_exponent
+    return best + in_step * np.maximum(lock - best, 0.0)
+
+
+def branch_start_seconds(degree, delay, exponent):
+    r"""Time from the first to the last of the branches' starts [s].
+
+    .. math:: h = \delta (c - 1.5)^p, \qquad h(1) = 0
+
+    Parameters
+    ----------
+    degree : array_like of int
+    delay : array_like
+        [s]
+    exponent : array_like
+
+    Examples
+    --------
+    >>> [round(float(branch_start_seconds(c, 0.73e-6, 1.37)) * 1e6, 1) for c in (1, 2, 4, 16)]
+    [0.0, 0.3, 2.6, 28.5]
+    """
+    late = np.maximum(np.asarray(degree, float) - BRANCHES_AT_ONCE, 0.0)
+    return delay * late**exponent
+
+
+def mean_residents(workgroups, compute_units, occupancy, busy_share, fullest_share):
+    r"""Residents that rule a branch's pace when several branches share the chip.
+
+    .. math:: x = \min(\max(B \beta / S, 1), o), \qquad x' = x + \kappa (\lceil x \rceil - x)
+
+    Parameters
+    ----------
+    workgroups, compute_units, occupancy : array_like
+        Of all branches; as in `waves.waves`.
+    busy_share : array_like
+        Share of its life in which a branch overlaps the others, since branches start late.
+    fullest_share : array_like
+        How much the fullest compute unit rules a chip that is partly filled.
+
+    Examples
+    --------
+    >>> float(mean_residents(198, 132, 4, 1.0, 0.5))
+    1.75
+    """
+    mean = np.clip(workgroups * busy_share / compute_units, 1.0, occupancy)
+    return mean + fullest_share * (np.ceil(mean) - mean)
+
+
+def overlap_share(rounds, alone_seconds, start_seconds, stagger_share):
+    r"""Share of its life in which a branch overlaps the others.
+
+    .. math:: \beta = \frac{R t_0}{R t_0 + \sigma h}
+
+    Examples
+    --------
+    >>> overlap_share(3, 10e-6, 10e-6, 1.0)
+    0.75
+    """
+    return rounds * alone_seconds / (rounds * alone_seconds + stagger_share * start_seconds)
+
+
+def single_branch_seconds(launch_gap, whole_waves, wave_seconds, last_seconds, hbm_seconds):
+    r"""Time of one launch after another on a single branch [s].
+
+    .. math:: V_{2.5}(g + n\,t(o) + t(r_\mathrm{last}), H)
+
+    Parameters
+    ----------
+    launch_gap : array_like
+        From the end of one launch to the start of the next [s].
+    whole_waves, wave_seconds : array_like
+        How many, and the time of one at full residency [s].
+    last_seconds : array_like
+        Time of the partial wave at its own residency [s].
+    hbm_seconds : array_like
+        [s]
+
+    Examples
+    --------
+    >>> round(float(single_branch_seconds(1e-6, 2.0, 4e-6, 3e-6, 0.0)) * 1e6, 6)
+    12.0
+    """
+    busy = launch_gap + whole_waves * wave_seconds + last_seconds
+    return smooth_max(HBM_EXPONENT, busy, hbm_seconds)
+
+
+def chain_seconds(rounds, launch_gap, waves_alone, pace_seconds):
+    r"""Time of one branch: its launches are serial [s].
+
+    .. math:: R\,(g + \max(1, \lceil W_1 \rceil)\,t(x'))
+
+    Parameters
+    ----------
+    rounds : array_like
+        Launches back to back on each branch.
+    launch_gap : array_like
+        [s]
+    waves_alone : array_like
+        Waves that one launch would need if it had the chip to itself.
+    pace_seconds : array_like
+        Time of a wave with the residents met on average [s].
+
+    Examples
+    --------
+    >>> round(float(chain_seconds(3, 1e-6, 0.4, 5e-6)) * 1e6, 6)
+    18.0
+    """
+    return rounds * (launch_gap + np.maximum(1.0, np.ceil(waves_alone)) * pace_seconds)
+
+
+def flow_seconds(rounds, waves, wave_seconds, launch_gap, degree, tail_share):
+    r"""Time of all branches' workgroups flowing through the chip [s].
+
+    .. math:: R W t(o) + \tau [W > 1]\,t(o) + R g \max(0, 1 - W + W / c)
+
+    Rounds of different branches overlap, so the last wave of a launch is exposed only once, at the
+    end of all. A launch gap shows as far as the other branches cannot fill the chip.
+
+    Parameters
+    ----------
+    rounds, waves, degree : array_like
+        Launches on each branch, waves of one round of all branches, branches.
+    wave_seconds, launch_gap : array_like
+        [s]
+    tail_share : array_like
+        Exposed part of the last wave.
+
+    Examples
+    --------
+    >>> round(float(flow_seconds(3, 2.0, 5e-6, 1e-6, 4, 0.5)) * 1e6, 6)
+    32.5
+    """
+    tail = tail_share * (waves > 1.0)
+    gaps = np.maximum(0.0, 1.0 - waves + waves / degree)
+    return (rounds * waves + tail) * wave_seconds + rounds * launch_gap * gaps
+
+
+def branches_seconds(chain, flow, start_seconds, exposed_start_share, hbm_seconds):
+    r"""Time until all branches have ended [s].
+
+    .. math:: V_8\left(V_{2.5}(\mathrm{chain}, H) + h,\; V_{2.5}(\mathrm{flow}, H) + \rho h\right)
+
+    A chain that starts late ends late. A chip that is full meanwhile loses only part of the start.
+
+    Parameters
+    ----------
+    chain, flow, start_seconds, hbm_seconds : array_like
+        [s]
+    exposed_start_share : array_like
+        Part of the start that a full chip does not hide.
+
+    Examples
+    --------
+    >>> round(float(branches_seconds(30e-6, 10e-6, 5e-6, 0.3, 0.0)) * 1e6, 3)
+    35.001
+    """
+    late = smooth_max(HBM_EXPONENT, chain, hbm_seconds) + start_seconds
+    full = smooth_max(HBM_EXPONENT, flow, hbm_seconds) + exposed_start_share * start_seconds
+    return smooth_max(BRANCH_EXPONENT, late, full)

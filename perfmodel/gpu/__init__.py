@@ -1,0 +1,1 @@
+"""GEMM kernels on a GPU: candidates, isolated and concurrent time, picks."""

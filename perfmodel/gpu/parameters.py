@@ -1,0 +1,90 @@
+"""The fitted parameters of the GPU model: name, unit, meaning, and the bounds a fit keeps."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One fitted parameter.
+
+    Attributes
+    ----------
+    unit : str
+    start : float
+        Where a fit begins.
+    lower, upper : float
+        Bounds: beyond them the value is not physical.
+    meaning : str
+    """
+
+    unit: str
+    start: float
+    lower: float
+    upper: float
+    meaning: str
+
+
+#: Every fitted parameter. Cycles are of the peak clock.
+PARAMETERS = {
+    "launch_gap_s": Parameter("s", 1.3e-6, 1e-7, 1e-5, "launch to launch on one branch"),
+    "workgroup_start_clk": Parameter("clk", 1500, 100, 1e4, "start and end of a workgroup"),
+    "wide_start_clk": Parameter(
+        "clk", 700, 1, 1e4, "more for each 4 wavefronts beyond 4; the compute unit waits"),
+    "load_latency_clk": Parameter("clk", 400, 100, 2000, "a load that hits L2, idle chip"),
+    "miss_latency_share": Parameter("1", 1.2, 0.01, 5, "more latency when a load misses L2"),
+    "loaded_latency_share": Parameter("1", 0.4, 0.01, 5, "more latency when the chip is full"),
+    "lds_bytes_per_clk": Parameter(
+        "B/clk", 75, 16, 128, "rate at which a matrix unit reads LDS, of one compute unit"),
+    "matrix_efficiency": Parameter("1", 0.88, 0.2, 1, "sustained share of the peak matrix rate"),
+    "serialised_share": Parameter(
+        "1", 0.6, 0.01, 3, "more matrix time when each instruction is waited for"),
+    "row_request_bytes": Parameter("B", 35, 0.1, 128, "cost of a request for a row of A"),
+    "straddled_line_bytes": Parameter("B", 40, 0.1, 128, "cost of a line asked for twice"),
+    "pipeline_fill_share": Parameter("1", 0.45, 0.01, 1, "exposed part of filling the stages"),
+    "store_bytes_per_clk": Parameter("B/clk", 28, 1, 128, "stores of one compute unit"),
+    "atomic_bytes_per_clk": Parameter("B/clk", 19, 1, 128, "fp32 additions of one compute unit"),
+    "shuffle_exponent": Parameter("1", 0.18, 0.001, 2, "how branches lose lock-step, c^-p"),
+    "tail_share": Parameter("1", 0.6, 0.01, 1, "exposed part of the last wave of all"),
+    "fullest_share": Parameter("1", 0.6, 0.01, 1, "how the fullest compute unit sets the pace"),
+    "branch_start_s": Parameter("s", 0.74e-6, 1e-8, 1e-5, "delay of starting branches"),
+    "branch_start_exponent": Parameter("1", 1.37, 0.5, 2.5, "its growth with their number"),
+    "exposed_start_share": Parameter("1", 0.3, 0.01, 1, "start that a full chip does not hide"),
+    "stagger_share": Parameter("1", 0.65, 0.01, 3, "residents lost while branches start"),
+    "l2_capacity_share": Parameter("1", 0.53, 0.1, 1, "share of L2 that keeps operands"),
+    "clock_drop_share": Parameter("1", 0.7, 0.01, 2, "longest clock period under power"),
+    "clock_drop_flop": Parameter("FLOP", 25e9, 1e8, 1e12, "launch at half of that"),
+}
+
+
+def start_values():
+    """Where a fit begins, dict of name to value.
+
+    Examples
+    --------
+    >>> start_values()["load_latency_clk"]
+    400
+    """
+    return {name: parameter.start for name, parameter in PARAMETERS.items()}
+
+
+def values_of(device):
+    """Fitted values of a device, dict of name to value.
+
+    Parameters
+    ----------
+    device : Gpu
+
+    Raises
+    ------
+    ValueError
+        If the device has none, or some are missing.
+    """
+    missing = [name for name in PARAMETERS if name not in device.fitted]
+    if missing:
+        shown = "no fitted parameters" if len(missing) == len(PARAMETERS) else (
+            f"no fitted {', '.join(missing)}")
+        raise ValueError(
+            f"{device.name}: {shown}: calibrate it (perfmodel calibrate FILE --device"
+            f" {device.name} -o NEW.toml)"
+        )
+    return {name: device.fitted[name].value for name in PARAMETERS}

@@ -1,0 +1,247 @@
+"""Isolated and concurrent time of GEMMs on a GPU, and what the time is made of.
+
+Everything broadcasts. For a whole space index the inputs apart, in the order (problem, kernel,
+degree): ``gemms[:, None, None]``, ``kernels[None, :, None]``, ``degree[None, None, :]``.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.equations import cache, contention, loop, power, roofline, tiles, waves
+
+#: Launches on each branch in the measurements; what a stream of layers looks like.
+ROUNDS = 3
+
+#: Bytes of an element of C as it leaves a workgroup: fp32 where parts are added, else the operands'.
+SPLIT_BYTES = 4
+
+#: Terms of a breakdown, and the fields of `Machine` each is the cost of, with the power by which
+#: the cost goes: a rate is a cost to the power of -1.
+TERMS = {
+    "matrix_pipe": {"matrix_flop_per_clk": -1},
+    "operand_feed": {"port_bytes_per_clk": -1, "lds_bytes_per_clk": -1},
+    "latency": {"load_latency_clk": 1},
+    "hbm": {"hbm_bytes_per_s": -1},
+    "split_k": {"atomic_bytes_per_clk": -1},
+    "store": {"store_bytes_per_clk": -1},
+    "launch": {
+        "launch_gap_s": 1, "branch_start_s": 1, "workgroup_start_clk": 1, "wide_start_clk": 1},
+    "tail": {},
+}
+
+#: Relative step of the differences in `breakdown`.
+_STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a workgroup of a kernel costs on a problem; no array knows the degree.
+
+    Attributes
+    ----------
+    workgroups, steps : ndarray
+        Workgroups of one launch, steps of the main loop.
+    core, feed : ndarray
+        Of one step [clk].
+    store, interleaved : ndarray
+        Of one workgroup [clk].
+    exclusive_start, start : ndarray
+        Of one workgroup [clk].
+    footprint : ndarray
+        Of one launch [B].
+    clock_stretch : ndarray
+    """
+
+    workgroups: np.ndarray
+    steps: np.ndarray
+    core: np.ndarray
+    feed: np.ndarray
+    store: np.ndarray
+    interleaved: np.ndarray
+    start: np.ndarray
+    footprint: np.ndarray
+    clock_stretch: np.ndarray
+
+
+def costs_of(machine, gemms, kernels):
+    """Costs of each kernel on each problem.
+
+    Parameters
+    ----------
+    machine : Machine
+    gemms : Gemms
+    kernels : Kernels
+        Broadcast against the problems.
+
+    Returns
+    -------
+    Costs
+    """
+    element = gemms.bytes_per_element
+    tile = (kernels.macro_tile_m, kernels.macro_tile_n)
+    split = kernels.split_k > 1
+    output_bytes = np.where(split, SPLIT_BYTES, element)
+    steps = tiles.depth_steps(gemms.k, kernels.depth_u, kernels.split_k)
+    flop = tiles.step_flop(*tile, kernels.depth_u)
+    matrix = loop.matrix_cycles(
+        flop, machine.matrix_flop_per_clk, kernels.serialised, machine.serialised_share)
+    lds = tiles.matrix_read_bytes(*tile, kernels.depth_u, kernels.warps, element)
+    feed = loop.feed_cycles(
+        tiles.step_bytes(*tile, kernels.depth_u, element),
+        tiles.row_requests(kernels.macro_tile_m, kernels.depth_u, element),
+        tiles.straddled_lines(gemms.k, gemms.n, *tile, kernels.depth_u, element),
+        machine.row_request_bytes, machine.straddled_line_bytes, machine.port_bytes_per_clk,
+    )
+    core = loop.core_cycles(matrix, lds / machine.lds_bytes_per_clk, feed)
+    store = loop.store_cycles(
+        tiles.stored_elements(gemms.m, gemms.n, *tile), output_bytes,
+        np.where(split, machine.atomic_bytes_per_clk, machine.store_bytes_per_clk),
+    )
+    wide = machine.wide_start_clk * np.maximum(kernels.warps / tiles.WARPGROUP - 1.0, 0.0)
+    busy = flop / machine.matrix_flop_per_clk / core
+    return Costs(
+        workgroups=tiles.workgroups(gemms.m, gemms.n, gemms.batch, *tile, kernels.split_k),
+        steps=steps,
+        core=core,
+        feed=feed,
+        store=store,
+        interleaved=contention.interleaved_cycles(steps, core, store, wide),
+        start=machine.workgroup_start_clk + wide,
+        footprint=roofline.gemm_bytes(
+            gemms.m, gemms.n, gemms.k, gemms.batch, element, output_bytes),
+        clock_stretch=power.clock_stretch(
+            gemms.flop, busy, machine.clock_drop_share, machine.clock_drop_flop),
+    )
+
+
+def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
+    """Time in which each of `degree` branches runs one launch of the same GEMM [s].
+
+    Each branch has its own operands and launches the GEMM `rounds` times back to back; L2 is warm
+    from earlier replays. The time is that of all, divided by `rounds`. Degree 1 is the isolated
+    time.
+
+    Parameters
+    ----------
+    machine : Machine
+    gemms : Gemms
+    kernels : Kernels
+    occupancy : array_like
+        Workgroups of each kernel that a compute unit holds (`kernels.occupancy_of`); the time is
+        NaN where that is 0.
+    degree : array_like of int
+        Concurrency degree, at least 1.
+    rounds : array_like of int, optional
+
+    Returns
+    -------
+    ndarray of float
+
+    References
+    ----------
+    .. [1] Derived for this package from data/measurements/h200; ../shared/design/gpu-closed-form.md
+       is the study it grew from. Valid for equal GEMMs, warm L2, main loops with prefetch.
+    """
+    return _time(machine, gemms, kernels, occupancy, degree, rounds, tail=True)
+
+
+def isolated_time(machine, gemms, kernels, occupancy):
+    """Time of one launch of a GEMM that has the chip to itself [s]: `concurrent_time` at degree 1.
+
+    Parameters
+    ----------
+    machine, gemms, kernels, occupancy
+        As in `concurrent_time`.
+    """
+    return concurrent_time(machine, gemms, kernels, occupancy, 1)
+
+
+def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
+    r"""The concurrent time, split into `TERMS` that sum to it [s].
+
+    The time is homogeneous of degree one in its costs, so by Euler's theorem
+
+    .. math:: T = \sum_i x_i \frac{\partial T}{\partial x_i}
+
+    and each term is what its cost contributes: a cost hidden behind others has a term near zero.
+    The tail of the last wave comes first: it is what the time would lose if the partial wave after
+    a full one took no more than its share of a full one.
+
+    Parameters
+    ----------
+    machine, gemms, kernels, occupancy, degree, rounds
+        As in `concurrent_time`.
+
+    Returns
+    -------
+    dict of term name to ndarray
+    """
+    inputs = (gemms, kernels, occupancy, degree, rounds)
+    total = _time(machine, *inputs, tail=True)
+    even = np.minimum(_time(machine, *inputs, tail=False), total)
+    terms = {}
+    for term, costs in TERMS.items():
+        up, down = (_time(_scaled(machine, costs, 1 + s), *inputs, tail=False)
+                    for s in (_STEP, -_STEP))
+        terms[term] = (up - down) / (2 * _STEP)
+    # The differences are exact to about 1e-9; scaling makes the sum exact.
+    scale = even / sum(terms.values())
+    return {name: term * scale for name, term in terms.items()} | {"tail": total - even}
+
+
+def _scaled(machine, costs, factor):
+    return replace(
+        machine, **{name: getattr(machine, name) * factor**power for name, power in costs.items()})
+
+
+def _time(machine, gemms, kernels, occupancy, degree, rounds, tail):
+    costs = costs_of(machine, gemms, kernels)
+    degree = np.asarray(degree, float)
+    held = np.where(np.asarray(occupancy, float) >= 1, occupancy, np.nan)
+    footprint = degree * costs.footprint
+    miss = cache.miss_fraction(footprint, machine.l2_capacity_bytes)
+    latency = cache.load_latency(machine.load_latency_clk, machine.miss_latency_share, miss)
+    hbm = cache.hbm_seconds(footprint, miss, machine.hbm_bytes_per_s)
+    workgroups = degree * costs.workgroups
+    units = machine.compute_units
+
+    def lock(residents, active):
+        """Cycles in lock-step with `active` of the compute units at work."""
+        loaded = latency * (1.0 + machine.loaded_latency_share * active / units)
+        step = loop.step_cycles(residents, costs.core, costs.feed, loaded, kernels.stages)
+        return contention.lockstep_cycles(
+            residents, costs.steps, step, costs.feed, latency, kernels.stages, costs.store,
+            costs.start, machine.pipeline_fill_share)
+
+    def seconds(residents, lock_alone, active):
+        cycles = contention.workgroup_cycles(
+            residents, lock(residents, active), lock_alone, costs.interleaved, degree,
+            machine.shuffle_exponent)
+        return cycles * costs.clock_stretch / machine.clock_hz
+
+    wave = seconds(held, lock(1.0, units), units)
+
+    whole, rest = waves.last_wave(workgroups, units, held)
+    active = np.minimum(rest, units)
+    partial = seconds(waves.residents(rest, units), lock(1.0, active), active)
+    share = rest / (units * held) * wave
+    last = np.where(rest > 0, partial if tail else np.where(whole > 0, share, partial), 0.0)
+    single = contention.single_branch_seconds(machine.launch_gap_s, whole, wave, last, hbm)
+
+    active = np.minimum(workgroups, units)
+    alone = lock(1.0, active)
+    start = contention.branch_start_seconds(
+        degree, machine.branch_start_s, machine.branch_start_exponent)
+    alone_seconds = machine.launch_gap_s + alone * costs.clock_stretch / machine.clock_hz
+    overlap = contention.overlap_share(rounds, alone_seconds, start, machine.stagger_share)
+    mean = contention.mean_residents(workgroups, units, held, overlap, machine.fullest_share)
+    chain = contention.chain_seconds(
+        rounds, machine.launch_gap_s, waves.waves(costs.workgroups, units, held),
+        seconds(mean, alone, active))
+    flow = contention.flow_seconds(
+        rounds, waves.waves(workgroups, units, held), wave, machine.launch_gap_s, degree,
+        machine.tail_share if tail else 0.0)
+    several = contention.branches_seconds(
+        chain, flow, start, machine.exposed_start_share, rounds * hbm) / rounds
+    return np.where(degree > 1, several, single)

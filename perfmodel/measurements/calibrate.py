@@ -1,0 +1,217 @@
+"""Fit the parameters of the GPU model to measured times, with cross-validation by GEMM."""
+
+import datetime
+import zlib
+
+import numpy as np
+from scipy.optimize import least_squares
+from tqdm import tqdm
+
+from perfmodel.devices import Fitted, with_fit
+from perfmodel.gpu.parameters import PARAMETERS, start_values
+
+#: Parts in which GEMMs are left out in turn.
+FOLDS = 5
+
+#: Relative error beyond which a row's pull is bounded (soft L1).
+ROBUST_SCALE = 0.08
+
+#: Share of unseen rows that the stated interval is meant to cover.
+COVERAGE = 0.90
+
+#: Fewest rows and GEMMs that can carry the parameters.
+LEAST_ROWS = 500
+LEAST_GEMMS = 20
+
+NAMES = tuple(PARAMETERS)
+
+
+def fold_of(label):
+    """Fold in which a GEMM is left out: by its name, so that it never moves.
+
+    Parameters
+    ----------
+    label : str
+        As `Gemms.labels`.
+
+    Examples
+    --------
+    >>> fold_of("512x1024x2048") == fold_of("512x1024x2048")
+    True
+    """
+    return zlib.crc32(label.encode()) % FOLDS
+
+
+def fit(rows, device, start, watch=None):
+    """Parameters that fit measured rows best: least squares on log time, robust, bounded.
+
+    Parameters
+    ----------
+    rows : list of Rows
+        One for each dtype.
+    device : Gpu
+    start : mapping of parameter name to float
+    watch : callable, optional
+        Called once for each evaluation of the model.
+
+    Returns
+    -------
+    values : dict of parameter name to float
+    jacobian : ndarray, shape (row, parameter)
+        Of the log of the predicted time to the log of the parameters, at the solution.
+    residuals : ndarray, shape (row,)
+        Log of predicted over measured time.
+
+    Raises
+    ------
+    ValueError
+        If the fit does not converge to finite values.
+    """
+    log_measured = np.log(np.concatenate([part.seconds for part in rows]))
+
+    def residuals(logs):
+        if watch:
+            watch()
+        values = dict(zip(NAMES, np.exp(logs)))
+        return np.log(np.concatenate([part.predicted(device, values) for part in rows])) - log_measured
+
+    lower, upper = (
+        np.log([getattr(parameter, bound) for parameter in PARAMETERS.values()])
+        for bound in ("lower", "upper"))
+    inside = np.clip(np.log([start[name] for name in NAMES]), lower + 1e-9, upper - 1e-9)
+    solved = least_squares(
+        residuals, inside, bounds=(lower, upper), loss="soft_l1", f_scale=ROBUST_SCALE,
+        ftol=1e-6, xtol=1e-5, max_nfev=40)
+    if not np.isfinite(solved.x).all():
+        raise ValueError("the fit did not converge to finite parameters")
+    return dict(zip(NAMES, np.exp(solved.x).tolist())), solved.jac, residuals(solved.x)
+
+
+def standard_errors(values, jacobian, residuals, labels):
+    """Standard errors of fitted values, robust to rows of one GEMM erring together.
+
+    .. math:: (J^T J)^{-1} \\left(\\sum_g J_g^T r_g r_g^T J_g\\right) (J^T J)^{-1}
+
+    Parameters
+    ----------
+    values, jacobian, residuals
+        From `fit`.
+    labels : ndarray of str, shape (row,)
+        Name of each row's GEMM.
+
+    Returns
+    -------
+    dict of parameter name to float
+
+    References
+    ----------
+    .. [1] K.-Y. Liang, S. Zeger, "Longitudinal data analysis using generalized linear models",
+       Biometrika 73(1), 1986: the cluster-robust (sandwich) covariance.
+    """
+    _, group = np.unique(labels, return_inverse=True)
+    scores = np.zeros((group.max() + 1, jacobian.shape[1]))
+    np.add.at(scores, group, jacobian * residuals[:, None])
+    bread = np.linalg.pinv(jacobian.T @ jacobian)
+    spread = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
+    return {name: float(values[name] * error) for name, error in zip(NAMES, spread)}
+
+
+def intervals(degrees, log_ratio):
+    """Factors on a predicted time between which `COVERAGE` of unseen rows lie, by degree.
+
+    Parameters
+    ----------
+    degrees : ndarray, shape (row,)
+    log_ratio : ndarray, shape (row,)
+        Log of measured over predicted time, out of fold.
+
+    Returns
+    -------
+    dict
+        Lists ``degrees``, ``low``, ``high``.
+    """
+    found = np.unique(degrees)
+    tail = (1 - COVERAGE) / 2
+    ends = [np.exp(np.quantile(log_ratio[degrees == c], [tail, 1 - tail])) for c in found]
+    low, high = np.transpose(ends).round(4).tolist()
+    return {"degrees": found.tolist(), "low": low, "high": high}
+
+
+def calibrate(rows, device, files, progress=False):
+    """The device with parameters fitted to measured rows, and the provenance of the fit.
+
+    Parameters
+    ----------
+    rows : list of Rows
+        One for each dtype.
+    device : Gpu
+    files : sequence of str
+        Where the rows came from.
+    progress : bool, optional
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    Gpu
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows or GEMMs.
+    """
+    labels = np.concatenate([part.labels for part in rows])
+    distinct = sorted(set(labels))
+    if len(labels) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
+        raise ValueError(
+            f"{', '.join(files)}: {len(labels)} rows of {len(distinct)} GEMMs that the model can"
+            f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
+        )
+    with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
+        values, jacobian, residuals = fit(rows, device, start_values(), bar.update)
+        errors = standard_errors(values, jacobian, residuals, labels)
+        unseen, folds = np.empty(len(labels)), {}
+        row_fold = np.array([fold_of(label) for label in labels])
+        starts = np.cumsum([0, *(len(part.seconds) for part in rows)])
+        for fold in range(FOLDS):
+            left_out = row_fold == fold
+            parts = [part[~left_out[a:b]] for part, a, b in zip(rows, starts, starts[1:])]
+            folds[str(fold)], _, _ = fit(parts, device, values, bar.update)
+            for part, a, b in zip(rows, starts, starts[1:]):
+                out = left_out[a:b]
+                held_out = part[out]
+                unseen[a:b][out] = np.log(
+                    held_out.seconds / held_out.predicted(device, folds[str(fold)]))
+    degrees = np.concatenate([part.degree for part in rows])
+    provenance = {
+        "files": list(files),
+        "rows": len(labels),
+        "dtypes": [part.gemms.dtype for part in rows],
+        "date": datetime.date.today().isoformat(),
+        "method": "least squares on log time, soft L1; standard errors clustered by GEMM;"
+                  f" {FOLDS} folds by GEMM",
+        "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
+        "ranges": _ranges(rows),
+        "interval": intervals(degrees, unseen),
+        "gemms": distinct,
+        "folds": {fold: {name: _short(value) for name, value in found.items()}
+                  for fold, found in folds.items()},
+    }
+    fitted = {
+        name: Fitted(_short(values[name]), _short(errors[name]), parameter.unit)
+        for name, parameter in PARAMETERS.items()}
+    return with_fit(device, fitted, provenance)
+
+
+def _short(value):
+    return float(f"{value:.5g}")
+
+
+def _ranges(rows):
+    """Least and greatest value of each axis that the fit saw."""
+    columns = {
+        name: np.concatenate([getattr(part.gemms, name) for part in rows]) for name in "mnk"}
+    columns |= {
+        name: np.concatenate([getattr(part.kernels, name) for part in rows])
+        for name in ("macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps", "split_k")}
+    columns["concurrency_degree"] = np.concatenate([part.degree for part in rows])
+    return {name: [int(column.min()), int(column.max())] for name, column in columns.items()}
