@@ -4,9 +4,9 @@ import numpy as np
 
 from perfmodel.equations.smooth import smooth_max
 
-#: Exponent of the smooth maximum over the costs of one step. Between the largest (a step of a tile
-#: twice as deep as needed costs no less) and the sum; 6 to 10 fit alike.
-STEP_EXPONENT = 6
+#: Exponent of the smooth maximum over the costs of one step: nearly the largest alone. 6 to 10 fit
+#: alike.
+STEP_EXPONENT = 8
 
 
 def feed_cycles(operand_bytes, row_requests, straddled_lines, request_bytes, straddle_bytes,
@@ -62,12 +62,12 @@ def matrix_cycles(flop, flop_per_clk, serialised, serialised_share):
 def core_cycles(matrix, lds, feed):
     r"""Cycles of one step in which a workgroup keeps its compute unit from others [clk].
 
-    .. math:: \mathrm{core} = V_6(\mathrm{matrix}, \mathrm{lds}, \mathrm{feed})
+    .. math:: \mathrm{core} = V_8(\mathrm{matrix}, \mathrm{lds}, \mathrm{feed})
 
     Examples
     --------
     >>> round(float(core_cycles(512.0, 512.0, 0.0)), 1)
-    574.7
+    558.3
     """
     return smooth_max(STEP_EXPONENT, matrix, lds, feed)
 
@@ -75,7 +75,7 @@ def core_cycles(matrix, lds, feed):
 def step_cycles(residents, core, feed, latency, stages):
     r"""Cycles of one step with several residents in lock-step [clk].
 
-    .. math:: V_6\left(r\,\mathrm{core}, \frac{\lambda + \mathrm{feed}}{s - 1}\right)
+    .. math:: V_8\left(r\,\mathrm{core}, \frac{\lambda + \mathrm{feed}}{s - 1}\right)
 
     Loads are issued s - 1 steps ahead, so a step can be no shorter than that share of the time
     from request to the last byte.
@@ -92,7 +92,7 @@ def step_cycles(residents, core, feed, latency, stages):
     Examples
     --------
     >>> round(float(step_cycles(1, 200.0, 256.0, 500.0, 3)), 1)
-    379.4
+    378.3
     """
     exposed = (latency + feed) / (np.asarray(stages, float) - 1.0)
     return smooth_max(STEP_EXPONENT, residents * core, exposed)
