@@ -204,9 +204,6 @@ def infeasible(device, kernels):
 def kernel_space(device, dtype="fp16"):
     """Every kernel of the rules that a device can run, `Kernels` of one axis.
 
-    Powers of two: tiles from 64 x 32 to 256 x 256, a slice of k of 64 to 256 bytes, 2 to 5 stages,
-    4 or 8 wavefronts, k split in up to 8. Order and content depend on device and dtype only.
-
     Parameters
     ----------
     device : Gpu
@@ -223,10 +220,28 @@ def kernel_space(device, dtype="fp16"):
     >>> kernel_space(load_device("h200")).labels[0]
     '64x32x32 s2 w4 z1'
     """
+    candidates = rule_kernels(device, dtype)
+    return candidates[infeasible(device, candidates) == ""]
+
+
+def rule_kernels(device, dtype="fp16"):
+    """Every kernel of the rules, whether it fits the device or not; `infeasible` tells why.
+
+    Powers of two: tiles from 64 x 32 to 256 x 256, a slice of k of 64 to 256 bytes, 2 to 5 stages,
+    4 or 8 wavefronts, k split in up to 8. Order and content depend on device and dtype only.
+
+    Parameters
+    ----------
+    device : Gpu
+    dtype : str
+
+    Raises
+    ------
+    ValueError
+        If the device has no matrix rate for the dtype.
+    """
     device.matrix_rate(dtype)
     depths = np.array([64, 128, 256]) // BYTES_PER_ELEMENT[dtype]
     axes = ((64, 128, 256), (32, 64, 128, 256), depths, (2, 3, 4, 5), (4, 8), (1, 2, 4, 8))
     grid = np.meshgrid(*axes, indexing="ij")
-    table = {name: column.ravel() for name, column in zip(KERNEL, grid)}
-    candidates = kernels_from(table, dtype)
-    return candidates[infeasible(device, candidates) == ""]
+    return kernels_from({name: column.ravel() for name, column in zip(KERNEL, grid)}, dtype)

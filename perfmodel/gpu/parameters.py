@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+from perfmodel.devices import replace_fields, with_fit
+
+#: A fact that belongs to the design of a compute unit, as the fitted parameters do, and that few
+#: documents give.
+PORT = "l2_bytes_per_clock_per_compute_unit"
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -85,6 +91,39 @@ def values_of(device):
             f"no fitted {', '.join(missing)}")
         raise ValueError(
             f"{device.name}: {shown}: calibrate it (perfmodel calibrate FILE --device"
-            f" {device.name} -o NEW.toml)"
+            f" {device.name} -o NEW.toml), or take another chip's, uncalibrated"
+            " (--parameters-from h200)"
         )
     return {name: device.fitted[name].value for name in PARAMETERS}
+
+
+def borrowed(device, donor):
+    """The device with another's fitted parameters: a guess at its times, not a calibration.
+
+    Parameters
+    ----------
+    device : Gpu
+    donor : Gpu
+        Its L2 port rate is taken too, marked as assumed, if the device's is not known.
+
+    Returns
+    -------
+    Gpu
+        Its `fit` names the donor and keeps the calibrated range; it states no interval.
+
+    Raises
+    ------
+    ValueError
+        If the donor has no fitted parameters.
+
+    Examples
+    --------
+    >>> from perfmodel.device_files import load_device
+    >>> borrowed(load_device("a100-80gb"), load_device("h200")).fit["borrowed_from"]
+    'h200'
+    """
+    values_of(donor)
+    if not device.has(PORT):
+        device = replace_fields(device, {PORT: getattr(donor, PORT)})
+    kept = {name: donor.fit[name] for name in ("ranges", "dtypes") if name in donor.fit}
+    return with_fit(device, donor.fitted, {"borrowed_from": donor.name} | kept)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from perfmodel.gpu.kernels import kernel_space
+from perfmodel.gpu.predict import interval_factors
 from perfmodel.gpu.space import evaluate
 from perfmodel.measurements.calibrate import fold_of
 from perfmodel.measurements.rows import GEMM, rows_of, selected, with_resources
@@ -63,28 +64,6 @@ def predictions(table, device):
     low, high = interval_factors(device, table["concurrency_degree"].to_numpy())
     return table.assign(
         predicted_us=predicted, predicted_low_us=predicted * low, predicted_high_us=predicted * high)
-
-
-def interval_factors(device, degree):
-    """Factors on a predicted time that give the ends of the stated 90 % interval.
-
-    Parameters
-    ----------
-    device : Gpu
-    degree : array_like of int
-
-    Returns
-    -------
-    low, high : ndarray
-        From the calibration's unseen residuals at that degree, interpolated in its logarithm; NaN
-        if the device's fit states none.
-    """
-    stated = device.fit.get("interval")
-    degree = np.asarray(degree, float)
-    if not stated:
-        return np.full(degree.shape, np.nan), np.full(degree.shape, np.nan)
-    known = np.log2(stated["degrees"])
-    return tuple(np.interp(np.log2(degree), known, stated[end]) for end in ("low", "high"))
 
 
 def errors(table):

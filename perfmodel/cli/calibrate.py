@@ -1,0 +1,60 @@
+"""``perfmodel calibrate``: fit the model's parameters to measurements, into a device file."""
+
+import sys
+
+from perfmodel.cli.options import add_json
+from perfmodel.cli.text import say, say_json, table
+
+
+def add_parser(commands):
+    """Add the command."""
+    parser = commands.add_parser(
+        "calibrate", help="fit the parameters to measurements",
+        description="Fit the physical parameters to measured times, cross-validated by GEMM, and"
+                    " write them with their provenance into a device file.",
+        epilog="example: perfmodel calibrate times.csv.gz --device h200 -o my-h200.toml")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="measurement table")
+    parser.add_argument("--device", required=True, metavar="NAME", help="a name, or a TOML file")
+    parser.add_argument("--kernels", action="append", metavar="FILE",
+                        help="compiler-reported resources; may be repeated")
+    parser.add_argument("-o", "--output", required=True, metavar="NEW.toml")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(given):
+    """Run the command."""
+    import pandas as pd
+
+    from perfmodel.device_files import load_device, write_device
+    from perfmodel.measurements.calibrate import calibrate
+    from perfmodel.measurements.rows import rows_of, selected, with_resources
+    from perfmodel.measurements.table import kernel_rows, read_measurements
+
+    device = load_device(given.device)
+    if not given.output.endswith(".toml"):
+        raise ValueError(f"-o {given.output}: a device file ends in .toml")
+    measured = pd.concat([read_measurements(path) for path in given.files], ignore_index=True)
+    rows, skipped = selected(with_resources(kernel_rows(measured), given.kernels), device)
+    parts = [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
+    fitted = calibrate(parts, device, given.files, progress=sys.stderr.isatty())
+    write_device(given.output, fitted)
+    report = {
+        "output": given.output, "rows": len(rows), "skipped": dict(skipped),
+        "unseen_mape_pct": fitted.fit["unseen_mape_pct"],
+        "parameters": {
+            name: {"value": f.value, "standard_error": f.standard_error, "unit": f.unit}
+            for name, f in fitted.fitted.items()},
+    }
+    if given.json:
+        say_json(report)
+        return
+    say(table(
+        ["parameter", "value", "standard error", "unit"],
+        [[name, f"{f['value']:.5g}", f"{f['standard_error']:.2g}", f["unit"]]
+         for name, f in report["parameters"].items()]))
+    say(f"\n{len(rows)} rows; mean absolute error of GEMMs left out of the fit:"
+        f" {report['unseen_mape_pct']:.2f} %")
+    for reason, count in skipped.items():
+        say(f"skipped {count}: {reason}")
+    say(f"written: {given.output}")

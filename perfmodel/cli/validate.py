@@ -1,0 +1,69 @@
+"""``perfmodel validate``: predictions against measurements that no fit has seen."""
+
+from perfmodel.cli.options import add_borrow, add_json, device_of
+from perfmodel.cli.text import say, say_json, table
+
+
+def add_parser(commands):
+    """Add the command."""
+    parser = commands.add_parser(
+        "validate", help="error of the predictions against measurements",
+        description="Error of the predictions. GEMMs that the shipped fit has seen are predicted"
+                    " with the parameters of the fold that left them out.",
+        epilog="example: perfmodel validate times.csv.gz --kernels kernels.csv")
+    parser.add_argument("files", nargs="*", metavar="FILE",
+                        help="measurement table (the shipped H200 times)")
+    parser.add_argument("--kernels", action="append", metavar="FILE",
+                        help="compiler-reported resources; may be repeated")
+    parser.add_argument("--device", default="h200", metavar="NAME",
+                        help="a name, or a TOML file's path (h200)")
+    add_borrow(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(given):
+    """Run the command."""
+    import pandas as pd
+
+    from perfmodel.measurements.table import read_measurements
+    from perfmodel.measurements.validate import validate
+    from perfmodel.resources import data_path
+
+    device = device_of(given.device, given.parameters_from)
+    shipped = data_path("measurements", "h200", "gemm_concurrent.csv.gz")
+    measured = pd.concat(
+        [read_measurements(path) for path in given.files or [shipped]], ignore_index=True)
+    report = validate(measured, device, given.kernels)
+    if given.json:
+        say_json(report)
+    else:
+        _say(report, device.title)
+
+
+def _say(report, title):
+    say(f"{title}: {report['rows']} rows\n")
+    if report["rows"]:
+        lines = {"all": report} | report["by_degree"]
+        say(table(
+            ["degree", "rows", "MAPE %", "median %", "bias %", "p90 %", "Spearman", "regret",
+             "regret of isolated best"],
+            [_line(degree, errors, report) for degree, errors in lines.items()]))
+        coverage = report["interval_coverage"]
+        if coverage is not None:
+            say(f"\nstated 90 % interval covers {coverage * 100:.1f} %")
+        if report["estimated_resources"]:
+            say(f"resources estimated from the tile: {report['estimated_resources']} rows")
+    if "library_mape_pct" in report:
+        say(f"best kernel of the space as an estimate of the library's time:"
+            f" {report['library_mape_pct']:.1f} % ({report['library_rows']} rows)")
+    for reason, count in report["skipped"].items():
+        say(f"skipped {count}: {reason}")
+
+
+def _line(degree, errors, report):
+    figures = [errors[f"{name}_pct"] for name in ("mape", "median_ape", "bias", "p90_ape")]
+    regrets = [report[name].get(degree) for name in ("regret", "regret_isolated_best")]
+    return [
+        degree, str(errors["rows"]), *(f"{value:.2f}" for value in figures),
+        f"{errors['spearman']:.4f}", *("" if r is None else f"{r:.3f}" for r in regrets)]
