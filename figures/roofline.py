@@ -22,6 +22,9 @@ CAPTION = (
 
 _DEGREES = (1, 16)
 
+#: Ends of the axis of intensity [FLOP/B].
+_INTENSITY = (25.0, 1500.0)
+
 
 def compute():
     """Rate and intensity of each GEMM, one row a source, GEMM and degree, DataFrame."""
@@ -72,33 +75,39 @@ def draw(table):
         axes.set_title("alone" if degree == 1 else f"{degree} copies at once, all together")
         axes.set_xlabel("arithmetic intensity [FLOP/B]")
     panels[0].set_ylabel("rate [TFLOP/s]")
-    panels[0].legend(loc="lower right", title="fastest kernel,")
+    panels[0].legend(loc="lower right")
+    figure.draw_without_rendering()
+    for axes in panels:
+        _name_roofs(axes)
     return figure
 
 
 def _draw_roofs(axes):
     device = grid().device
     peak = device.compute_units * device.clock_hz * device.matrix_rate(DTYPE)
-    roofs = {
-        "HBM": (device.hbm_bytes_per_s, "-", (0.62, -12)),
-        "L2": (device.l2_bytes_per_s, "--", (1.0, 4)),
-    }
-    low, high = 20.0, 4000.0
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for name, (bytes_per_s, line, _) in roofs.items():
-        ridge = peak / bytes_per_s
-        intensity = np.array([low, ridge])
+    low, high = _INTENSITY
+    axes.set(xscale="log", yscale="log", xlim=_INTENSITY, ylim=(5, 2000))
+    log_axis(axes.xaxis, numbers=(30, 100, 300, 1000))
+    log_axis(axes.yaxis)
+    for bytes_per_s, line in ((device.hbm_bytes_per_s, "-"), (device.l2_bytes_per_s, "--")):
+        intensity = np.array([low, peak / bytes_per_s])
         axes.plot(intensity, intensity * bytes_per_s / 1e12, line, color=GREY, linewidth=1.0)
     axes.plot([peak / device.l2_bytes_per_s, high], [peak / 1e12] * 2, color=GREY, linewidth=1.0)
-    axes.set_xlim(low, high)
-    axes.set_ylim(1, 2000)
-    log_axis(axes.xaxis)
-    log_axis(axes.yaxis)
+
+
+def _name_roofs(axes):
+    """Names along the roofs; after the layout is settled, for it decides their slope."""
+    device = grid().device
+    peak = device.compute_units * device.clock_hz * device.matrix_rate(DTYPE)
+    low, high = _INTENSITY
+    text = {"color": GREY, "fontsize": 7, "textcoords": "offset points"}
     axes.annotate(f"matrix peak {peak / 1e12:.0f} TFLOP/s", (high, peak / 1e12), (0, 3),
-                  textcoords="offset points", ha="right", color=GREY, fontsize=7)
-    for name, (bytes_per_s, _, (_, shift)) in roofs.items():
-        at = low * 1.25
-        axes.annotate(f"{name} {bytes_per_s / 1e12:.1f} TB/s", (at, at * bytes_per_s / 1e12),
-                      (0, shift), textcoords="offset points", color=GREY, fontsize=7,
-                      rotation=45, rotation_mode="anchor", transform_rotates_text=True)
+                  ha="right", **text)
+    lower = f"HBM {device.hbm_bytes_per_s / 1e12:.1f} TB/s", device.hbm_bytes_per_s, "top", -2
+    upper = f"L2 {device.l2_bytes_per_s / 1e12:.1f} TB/s", device.l2_bytes_per_s, "bottom", 1
+    for name, bytes_per_s, side, shift in (lower, upper):
+        ends = axes.transData.transform([(x, x * bytes_per_s / 1e12) for x in (low, 10 * low)])
+        slope_deg = np.degrees(np.arctan2(*(ends[1] - ends[0])[::-1]))
+        at = 1.1 * low
+        axes.annotate(name, (at, at * bytes_per_s / 1e12), (0, shift), rotation=slope_deg,
+                      rotation_mode="anchor", va=side, **text)
