@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 
 from perfmodel.figures.measured import SOURCES, grid, long_table
 from perfmodel.plotting import PAGE_WIDTH, geometric_mean, style
@@ -23,7 +23,10 @@ CAPTION = (
 #: Edges of the classes of size [GFLOP].
 _EDGES_GFLOP = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
 
-_NORM = TwoSlopeNorm(vmin=0.75, vcenter=1.0, vmax=4.0)
+#: Diverges from 1, alike for a factor up and down.
+_NORM = LogNorm(0.4, 2.5)
+
+_HATCH = {"hatch": "////", "edgecolor": "#b35806", "alpha": 0.5, "linewidth": 0}
 
 
 def compute():
@@ -56,16 +59,21 @@ def draw(table):
     -------
     matplotlib.figure.Figure
     """
-    figure = Figure(figsize=(PAGE_WIDTH, 2.7))
+    figure = Figure(figsize=(PAGE_WIDTH, 2.9))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, source in zip(panels, SOURCES):
         colours = _draw_map(axes, table[table["source"] == source])
         axes.set_title(source)
         axes.set_xlabel("size of one GEMM [GFLOP]")
     panels[0].set_ylabel("concurrency degree")
-    bar = figure.colorbar(colours, ax=panels, pad=0.01, aspect=18, spacing="proportional",
-                          label="speed-up over sequential", ticks=[0.75, 1, 2, 3, 4])
-    bar.ax.set_yticklabels(["0.75", "1", "2", "3", "4"])
+    ticks = [0.4, 0.6, 1, 1.6, 2.5]
+    bar = figure.colorbar(colours, ax=panels, pad=0.01, aspect=18, extend="max", ticks=ticks,
+                          label="speed-up over sequential")
+    bar.ax.set_yticklabels([f"{tick:g}" for tick in ticks])
+    bar.ax.minorticks_off()
+    hurts = Patch(facecolor="white", label="some GEMMs slower than in sequence, and their share",
+                  **_HATCH)
+    figure.legend(handles=[hurts], loc="outside upper center")
     return figure
 
 
@@ -87,12 +95,11 @@ def _draw_map(axes, rows):
 
 
 def _write_cell(axes, line, column, mean, slower_share):
-    ink = "white" if mean > 2.6 else "black"
+    ink = "white" if mean > 1.8 else "black"
     hurts = slower_share > 0
     axes.text(column, line + 0.13 * hurts, f"{mean:.2f}", ha="center", va="center", fontsize=7,
               color=ink)
     if hurts:
         axes.text(column, line - 0.22, f"{100 * slower_share:.0f} %", ha="center", va="center",
                   fontsize=6, color=ink)
-        axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, linewidth=0,
-                                 hatch="////", edgecolor="#b35806", alpha=0.45))
+        axes.add_patch(Rectangle((column - 0.5, line - 0.5), 1, 1, fill=False, **_HATCH))

@@ -16,7 +16,7 @@ CAPTION = (
     "Every measured time (195 GEMMs, 58 kernels, five degrees: 11,310 rows a panel) against the "
     "time modelled with parameters fitted without that GEMM (five folds by GEMM). Time of one "
     "launch on every branch. Dashed: 10 % above and below. MAPE: mean absolute error in % of the "
-    "measured time. Last panel: distribution of the error, a line a degree; boxes hold the middle "
+    "measured time. Last panel: distribution of the error, a box a degree; it holds the middle "
     "half, whiskers the middle 90 %, the bar is the median. Measured again on another machine of "
     "the kind, times moved by 2.4 % in the mean."
 )
@@ -60,7 +60,8 @@ def draw(table):
         axes.set_xlabel("measured time [µs]")
     for axes in panels[::3]:
         axes.set_ylabel("modelled time [µs]")
-    figure.colorbar(density, ax=list(panels[:3]), label="rows a cell", aspect=15, pad=0.01)
+    bar = figure.colorbar(density, ax=list(panels[:3]), label="rows a cell", aspect=15, pad=0.01)
+    log_axis(bar.ax.yaxis)
     _draw_errors(panels[5], groups)
     return figure
 
