@@ -84,7 +84,7 @@ def draw(table):
     for axes in panels[3:]:
         axes.set_xlabel("concurrency degree")
     for axes in panels[::3]:
-        axes.set_ylabel("GO-Kernel over isolated best")
+        axes.set_ylabel("GO-Kernel / isolated best")
     figure.legend(*panels[5].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
@@ -101,7 +101,7 @@ def _draw_ratio(axes, table, column, degrees):
                   color=COLOURS[source])
     axes.axhline(1, color="black", linewidth=0.6)
     axes.set_yscale("log")
-    log_axis(axes.yaxis, numbers=(0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4))
+    log_axis(axes.yaxis, numbers=(0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 3, 4))
     axes.grid(axis="x", visible=False)
 
 

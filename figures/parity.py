@@ -16,7 +16,7 @@ CAPTION = (
     "Every measured time (195 GEMMs, 58 kernels, five degrees: 11,310 rows a panel) against the "
     "time modelled with parameters fitted without that GEMM (five folds by GEMM). Time of one "
     "launch on every branch. Dashed: 10 % above and below. MAPE: mean absolute error in % of the "
-    "measured time. Last panel: distribution of the error, a box a degree; it holds the middle "
+    "measured time. Last panel: the error, modelled over measured time less 1, a box a degree; it holds the middle "
     "half, whiskers the middle 90 %, the bar is the median. Measured again on another machine of "
     "the kind, times moved by 2.4 % in the mean."
 )
@@ -91,7 +91,7 @@ def _draw_errors(axes, groups):
         box.set(facecolor=COLOURS[MODELLED], alpha=0.55)
     for edge in (-_BAND_PCT, _BAND_PCT):
         axes.axhline(edge, linestyle="--", color="black", linewidth=0.6)
-    axes.set_title("error")
+    axes.set_title("error by degree")
     axes.set_xlabel("concurrency degree")
-    axes.set_ylabel("modelled over measured − 1 [%]")
+    axes.set_ylabel("error [%]")
     axes.grid(axis="x", visible=False)

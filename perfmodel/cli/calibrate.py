@@ -24,23 +24,17 @@ def add_parser(commands):
 
 def run(given):
     """Run the command."""
-    import pandas as pd
-
     from perfmodel.device_files import load_device, write_device
     from perfmodel.measurements.calibrate import calibrate
-    from perfmodel.measurements.rows import rows_of, selected, with_resources
-    from perfmodel.measurements.table import kernel_rows, read_measurements
 
     device = load_device(given.device)
     if not given.output.endswith(".toml"):
         raise ValueError(f"-o {given.output}: a device file ends in .toml")
-    measured = pd.concat([read_measurements(path) for path in given.files], ignore_index=True)
-    rows, skipped = selected(with_resources(kernel_rows(measured), given.kernels), device)
-    parts = [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
+    parts, skipped = _parts(given.files, device, given.kernels)
     fitted = calibrate(parts, device, given.files, progress=sys.stderr.isatty())
     write_device(given.output, fitted)
     report = {
-        "output": given.output, "rows": len(rows), "skipped": dict(skipped),
+        "output": given.output, "rows": fitted.fit["rows"], "skipped": dict(skipped),
         "unseen_mape_pct": fitted.fit["unseen_mape_pct"],
         "parameters": {
             name: {"value": f.value, "standard_error": f.standard_error, "unit": f.unit}
@@ -53,8 +47,36 @@ def run(given):
         ["parameter", "value", "standard error", "unit"],
         [[name, f"{f['value']:.5g}", f"{f['standard_error']:.2g}", f["unit"]]
          for name, f in report["parameters"].items()]))
-    say(f"\n{len(rows)} rows; mean absolute error of GEMMs left out of the fit:"
+    say(f"\n{report['rows']} rows; mean absolute error of GEMMs left out of the fit:"
         f" {report['unseen_mape_pct']:.2f} %")
     for reason, count in skipped.items():
         say(f"skipped {count}: {reason}")
     say(f"written: {given.output}")
+
+
+def _parts(files, device, kernel_files):
+    """Rows of all files that the model can predict, and how many it cannot, by reason."""
+    from collections import Counter
+
+    from perfmodel.measurements.rows import (
+        member_rows_of, members_selected, rows_of, selected, with_resources)
+    from perfmodel.measurements.table import (
+        kernel_rows, read_measurements, read_members, table_kind)
+
+    parts, skipped = [], Counter()
+    for path in files:
+        kind = table_kind(path)
+        if kind == "measurement":
+            table = kernel_rows(read_measurements(path))
+            rows, left_out = selected(with_resources(table, kernel_files), device)
+            parts += [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
+        elif kind == "members":
+            table, members = read_members(path)
+            rows, sides, left_out = members_selected(table, members, device, kernel_files)
+            parts += [
+                member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
+                for dtype, group in rows.groupby("dtype")]
+        else:
+            raise ValueError(f"{path}: a {kind} table cannot be fitted: its protocol is another")
+        skipped += left_out
+    return parts, skipped

@@ -24,21 +24,34 @@ def add_parser(commands):
 
 def run(given):
     """Run the command."""
-    import pandas as pd
-
-    from perfmodel.measurements.table import read_measurements
-    from perfmodel.measurements.validate import validate
+    from perfmodel.measurements.table import (
+        read_measurements, read_members, table_kind)
+    from perfmodel.measurements.validate import validate, validate_members
     from perfmodel.resources import data_path
 
     device = device_of(given.device, given.parameters_from)
-    shipped = data_path("measurements", "h200", "gemm_concurrent.csv.gz")
-    measured = pd.concat(
-        [read_measurements(path) for path in given.files or [shipped]], ignore_index=True)
-    report = validate(measured, device, given.kernels)
+    files = given.files or [str(data_path("measurements", "h200", "gemm_concurrent.csv.gz"))]
+    reports = {}
+    for path in files:
+        kind = table_kind(path)
+        if kind == "measurement":
+            reports[path] = validate(read_measurements(path), device, given.kernels)
+        elif kind == "members":
+            reports[path] = validate_members(*read_members(path), device, given.kernels)
+        else:
+            raise ValueError(f"{path}: a {kind} table cannot be validated: its protocol is another")
     if given.json:
-        say_json(report)
-    else:
-        _say(report, device.title)
+        say_json(_merged(list(reports.values())))
+        return
+    for path, report in reports.items():
+        say(f"{path}")
+        (_say if "by_degree" in report or "library_rows" in report else _say_members)(
+            report, device.title)
+
+
+def _merged(reports):
+    """One object for all files: keys of later files add to those of earlier ones."""
+    return reports[0] if len(reports) == 1 else {"files": reports}
 
 
 def _say(report, title):
@@ -63,7 +76,21 @@ def _say(report, title):
 
 def _line(degree, errors, report):
     figures = [errors[f"{name}_pct"] for name in ("mape", "median_ape", "bias", "p90_ape")]
-    regrets = [report[name].get(degree) for name in ("regret", "regret_isolated_best")]
+    regrets = [report.get(name, {}).get(degree) for name in ("regret", "regret_isolated_best")]
     return [
         degree, str(errors["rows"]), *(f"{value:.2f}" for value in figures),
         f"{errors['spearman']:.4f}", *("" if r is None else f"{r:.3f}" for r in regrets)]
+
+
+def _say_members(report, title):
+    say(f"{title}: {report['rows']} sets of {report['members']} different GEMMs\n")
+    lines = {"all": report} | report.get("by_carveout", {})
+    say(table(
+        ["carve-out", "rows", "MAPE %", "median %", "bias %", "p90 %", "Spearman"],
+        [_line(_CARVEOUT.get(name, f"{name} %"), errors, report)[:7]
+         for name, errors in lines.items()]))
+    for reason, count in report["skipped"].items():
+        say(f"skipped {count}: {reason}")
+
+
+_CARVEOUT = {"all": "all", "-1": "driver's"}

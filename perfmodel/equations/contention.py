@@ -254,3 +254,46 @@ def branches_seconds(chain, flow, start_seconds, exposed_start_share, hbm_second
     late = smooth_max(HBM_EXPONENT, chain, hbm_seconds) + start_seconds
     full = smooth_max(HBM_EXPONENT, flow, hbm_seconds) + exposed_start_share * start_seconds
     return smooth_max(BRANCH_EXPONENT, late, full)
+
+
+def mixed_seconds(busy, carveouts, alone, shared, launch_gap, member_start, hbm_seconds):
+    r"""Time of different GEMMs, one launch on a branch each, until all have ended [s].
+
+    .. math:: V_{2.5}\left(\sum_i E_i + \sum_v \max_{i \in v}(T_i - E_i),\; H\right)
+              + g + s (n - 1)
+
+    All workgroups flow through the chip, which takes the sum of the :math:`E_i`; what a member
+    spends beyond its share of the flow (latency, tail) shows only for the worst. Kernels whose
+    shared-memory carve-outs :math:`v` differ never share a compute unit, so there it shows once
+    for each carve-out. Members that fit side by side do not meet: then :math:`\max_i T_i`.
+
+    Parameters
+    ----------
+    busy : array_like, shape (member, ...)
+        Time of the whole chip that a member's workgroups take up, :math:`E_i` [s].
+    carveouts : array_like, shape (member, ...)
+        Carve-out under which each kernel runs [B].
+    alone : array_like, shape (member, ...)
+        Isolated time without the launch gap, :math:`T_i` [s].
+    shared : array_like of bool
+        Whether the members need more compute units than there are.
+    launch_gap, member_start, hbm_seconds : array_like
+        Gap between launches, what each further branch adds, and time of the HBM [s].
+
+    Examples
+    --------
+    Two members of 10 us, each filling the chip for 6: the second hides 4 of its 10.
+
+    >>> time = mixed_seconds(np.array([6e-6, 6e-6]), np.array([1, 1]), np.array([1e-5, 1e-5]),
+    ...                      True, 0.0, 0.0, 0.0)
+    >>> round(float(time) * 1e6, 6)
+    16.0
+    """
+    busy, alone = np.minimum(busy, alone), np.asarray(alone, float)
+    beyond = alone - busy
+    worst = np.zeros_like(beyond[0])
+    for carveout in np.unique(carveouts):
+        worst = worst + np.where(carveouts == carveout, beyond, 0.0).max(axis=0)
+    together = np.where(shared, busy.sum(axis=0) + worst, alone.max(axis=0))
+    starts = launch_gap + member_start * (len(busy) - 1)
+    return smooth_max(HBM_EXPONENT, together, hbm_seconds) + starts

@@ -119,3 +119,41 @@ def occupancy(allowed):
     (3.0, 'lds')
     """
     return allowed.min(axis=0), allowed.argmin(axis=0)
+
+
+#: Carve-outs of the L1 memory for LDS that NVIDIA's data-centre chips offer, up to a chip's own
+#: most, KiB. CUDA C++ Programming Guide, compute capabilities 7.0 to 9.0.
+CARVEOUTS_KIB = (8, 16, 32, 64, 100, 132, 164, 196)
+
+#: A kernel that asks for more than this gets the largest carve-out [B]; Triton sets it so.
+CARVEOUT_THRESHOLD_BYTES = 48 * 1024
+
+
+def default_carveout(lds_bytes, workgroups, lds_bytes_per_compute_unit, reserve_bytes):
+    """Carve-out that a kernel runs under if nothing sets it [B].
+
+    The smallest that holds as many workgroups as fit at best, or the largest for kernels above
+    `CARVEOUT_THRESHOLD_BYTES`. Kernels of different carve-outs do not share a compute unit:
+    data/measurements/h200/micro/carveout.csv, 30 of 30 cases.
+
+    Parameters
+    ----------
+    lds_bytes, workgroups : array_like
+        LDS of a workgroup [B], workgroups resident at most.
+    lds_bytes_per_compute_unit, reserve_bytes : float
+        What there is, and what the system adds to each workgroup [B].
+
+    Examples
+    --------
+    48 KiB four times needs 196 KiB; 24 KiB nine times 225 KiB, so all of Hopper's 228.
+
+    >>> [float(default_carveout(kib * 1024, n, 228 * 1024, 1024)) / 1024
+    ...  for kib, n in ((48, 4), (24, 9), (64, 3))]
+    [196.0, 228.0, 228.0]
+    """
+    most = float(lds_bytes_per_compute_unit)
+    options = np.array([kib * 1024.0 for kib in CARVEOUTS_KIB if kib * 1024 < most] + [most])
+    lds_bytes = np.asarray(lds_bytes, float)
+    need = np.asarray(workgroups, float) * (lds_bytes + reserve_bytes)
+    fitting = options[np.minimum(np.searchsorted(options, need), len(options) - 1)]
+    return np.where(lds_bytes > CARVEOUT_THRESHOLD_BYTES, most, fitting)

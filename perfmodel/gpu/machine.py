@@ -24,7 +24,7 @@ class Machine:
     hbm_bytes_per_s : float
     load_latency_clk, workgroup_start_clk, wide_start_clk : float
         [clk]
-    launch_gap_s, branch_start_s : float
+    launch_gap_s, branch_start_s, member_start_s : float
         [s]
     miss_latency_share, loaded_latency_share, serialised_share, pipeline_fill_share : float
     row_request_bytes, straddled_line_bytes : float
@@ -63,6 +63,7 @@ class Machine:
     stagger_share: float
     clock_drop_share: float
     clock_drop_flop: float
+    member_start_s: float
 
 
 def machine_of(device, dtype, values=None):

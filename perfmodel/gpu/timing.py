@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.equations import cache, contention, loop, power, roofline, tiles, waves
+from perfmodel.gpu.machine import Machine
 
 #: Launches on each branch in the measurements; what a stream of layers looks like.
 ROUNDS = 3
@@ -46,8 +47,8 @@ class Costs:
         Of one step [clk].
     store, interleaved : ndarray
         Of one workgroup [clk].
-    exclusive_start, start : ndarray
-        Of one workgroup [clk].
+    start : ndarray
+        What a workgroup spends once [clk].
     footprint : ndarray
         Of one launch [B].
     clock_stretch : ndarray
@@ -113,6 +114,73 @@ def costs_of(machine, gemms, kernels):
         clock_stretch=power.clock_stretch(
             gemms.flop, busy, machine.clock_drop_share, machine.clock_drop_flop),
     )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast workgroups of a kernel get through, with any number of residents.
+
+    Attributes
+    ----------
+    machine : Machine
+    stages : ndarray
+    costs : Costs
+    degree : ndarray
+        Branches running at the same time.
+    miss : ndarray
+        Share of operands no longer in L2.
+    latency : ndarray
+        Of a load on an idle chip [clk].
+    """
+
+    machine: Machine
+    stages: np.ndarray
+    costs: Costs
+    degree: np.ndarray
+    miss: np.ndarray
+    latency: np.ndarray
+
+    def seconds(self, residents, active):
+        """Time until all residents of a compute unit are done, `active` units being at work [s]."""
+        cycles = contention.workgroup_cycles(
+            residents, self._lockstep(residents, active), self._lockstep(1.0, active),
+            self.costs.interleaved, self.degree, self.machine.shuffle_exponent)
+        return cycles * self.costs.clock_stretch / self.machine.clock_hz
+
+    def alone_seconds(self, active):
+        """Time of one workgroup that has its compute unit to itself [s]."""
+        return self._lockstep(1.0, active) * self.costs.clock_stretch / self.machine.clock_hz
+
+    def _lockstep(self, residents, active):
+        costs, machine = self.costs, self.machine
+        share = active / machine.compute_units
+        loaded = self.latency * (1.0 + machine.loaded_latency_share * share)
+        step = loop.step_cycles(residents, costs.core, costs.feed, loaded, self.stages)
+        return contention.lockstep_cycles(
+            residents, costs.steps, step, costs.feed, self.latency, self.stages, costs.store,
+            costs.start, machine.pipeline_fill_share)
+
+
+def pace_of(machine, kernels, costs, footprint, degree):
+    """The pace of kernels beside others.
+
+    Parameters
+    ----------
+    machine : Machine
+    kernels : Kernels
+    costs : Costs
+    footprint : ndarray
+        Bytes of everything that runs together [B].
+    degree : ndarray
+        Branches running at the same time.
+
+    Returns
+    -------
+    Pace
+    """
+    miss = cache.miss_fraction(footprint, machine.l2_capacity_bytes)
+    latency = cache.load_latency(machine.load_latency_clk, machine.miss_latency_share, miss)
+    return Pace(machine, kernels.stages, costs, degree, miss, latency)
 
 
 def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
@@ -196,49 +264,31 @@ def _scaled(machine, costs, factor):
 
 
 def _time(machine, gemms, kernels, occupancy, degree, rounds, tail):
-    costs = costs_of(machine, gemms, kernels)
     degree = np.asarray(degree, float)
-    held = np.where(np.asarray(occupancy, float) >= 1, occupancy, np.nan)
+    costs = costs_of(machine, gemms, kernels)
     footprint = degree * costs.footprint
-    miss = cache.miss_fraction(footprint, machine.l2_capacity_bytes)
-    latency = cache.load_latency(machine.load_latency_clk, machine.miss_latency_share, miss)
-    hbm = cache.hbm_seconds(footprint, miss, machine.hbm_bytes_per_s)
+    pace = pace_of(machine, kernels, costs, footprint, degree)
+    hbm = cache.hbm_seconds(footprint, pace.miss, machine.hbm_bytes_per_s)
+    held = np.where(np.asarray(occupancy, float) >= 1, occupancy, np.nan)
     workgroups = degree * costs.workgroups
     units = machine.compute_units
-
-    def lock(residents, active):
-        """Cycles in lock-step with `active` of the compute units at work."""
-        loaded = latency * (1.0 + machine.loaded_latency_share * active / units)
-        step = loop.step_cycles(residents, costs.core, costs.feed, loaded, kernels.stages)
-        return contention.lockstep_cycles(
-            residents, costs.steps, step, costs.feed, latency, kernels.stages, costs.store,
-            costs.start, machine.pipeline_fill_share)
-
-    def seconds(residents, lock_alone, active):
-        cycles = contention.workgroup_cycles(
-            residents, lock(residents, active), lock_alone, costs.interleaved, degree,
-            machine.shuffle_exponent)
-        return cycles * costs.clock_stretch / machine.clock_hz
-
-    wave = seconds(held, lock(1.0, units), units)
+    wave = pace.seconds(held, units)
 
     whole, rest = waves.last_wave(workgroups, units, held)
-    active = np.minimum(rest, units)
-    partial = seconds(waves.residents(rest, units), lock(1.0, active), active)
+    partial = pace.seconds(waves.residents(rest, units), np.minimum(rest, units))
     share = rest / (units * held) * wave
     last = np.where(rest > 0, partial if tail else np.where(whole > 0, share, partial), 0.0)
     single = contention.single_branch_seconds(machine.launch_gap_s, whole, wave, last, hbm)
 
     active = np.minimum(workgroups, units)
-    alone = lock(1.0, active)
     start = contention.branch_start_seconds(
         degree, machine.branch_start_s, machine.branch_start_exponent)
-    alone_seconds = machine.launch_gap_s + alone * costs.clock_stretch / machine.clock_hz
-    overlap = contention.overlap_share(rounds, alone_seconds, start, machine.stagger_share)
+    alone = machine.launch_gap_s + pace.alone_seconds(active)
+    overlap = contention.overlap_share(rounds, alone, start, machine.stagger_share)
     mean = contention.mean_residents(workgroups, units, held, overlap, machine.fullest_share)
     chain = contention.chain_seconds(
         rounds, machine.launch_gap_s, waves.waves(costs.workgroups, units, held),
-        seconds(mean, alone, active))
+        pace.seconds(mean, active))
     flow = contention.flow_seconds(
         rounds, waves.waves(workgroups, units, held), wave, machine.launch_gap_s, degree,
         machine.tail_share if tail else 0.0)

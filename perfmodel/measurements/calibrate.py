@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from perfmodel.devices import Fitted, with_fit
 from perfmodel.gpu.parameters import PARAMETERS, start_values
+from perfmodel.measurements.rows import Rows
 
 #: Parts in which GEMMs are left out in turn.
 FOLDS = 5
@@ -47,8 +48,7 @@ def fit(rows, device, start, watch=None):
 
     Parameters
     ----------
-    rows : list of Rows
-        One for each dtype.
+    rows : list of Rows or MemberRows
     device : Gpu
     start : mapping of parameter name to float
     watch : callable, optional
@@ -58,7 +58,8 @@ def fit(rows, device, start, watch=None):
     -------
     values : dict of parameter name to float
     jacobian : ndarray, shape (row, parameter)
-        Of the log of the predicted time to the log of the parameters, at the solution.
+        Of the log of the predicted time to the log of the parameters, at the solution, scaled by
+        the loss as `scipy.optimize.least_squares` does.
     residuals : ndarray, shape (row,)
         Log of predicted over measured time.
 
@@ -90,7 +91,11 @@ def fit(rows, device, start, watch=None):
 def standard_errors(values, jacobian, residuals, labels):
     """Standard errors of fitted values, robust to rows of one GEMM erring together.
 
-    .. math:: (J^T J)^{-1} \\left(\\sum_g J_g^T r_g r_g^T J_g\\right) (J^T J)^{-1}
+    .. math:: (J^T J)^{-1} \\left(\\sum_g s_g s_g^T\\right) (J^T J)^{-1}, \\qquad
+              s_g = \\sum_{i \\in g} J_i^T r_i (1 + r_i^2 / c^2)^{1/4}
+
+    The last factor is the soft L1 loss's: `least_squares` returns the Jacobian scaled by
+    (1 + z)^(-3/4), z = r^2 / c^2, and the slope of the loss is r (1 + z)^(-1/2).
 
     Parameters
     ----------
@@ -110,7 +115,8 @@ def standard_errors(values, jacobian, residuals, labels):
     """
     _, group = np.unique(labels, return_inverse=True)
     scores = np.zeros((group.max() + 1, jacobian.shape[1]))
-    np.add.at(scores, group, jacobian * residuals[:, None])
+    pull = residuals * (1 + (residuals / ROBUST_SCALE) ** 2) ** 0.25
+    np.add.at(scores, group, jacobian * pull[:, None])
     bread = np.linalg.pinv(jacobian.T @ jacobian)
     spread = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
     return {name: float(values[name] * error) for name, error in zip(NAMES, spread)}
@@ -142,8 +148,8 @@ def calibrate(rows, device, files, progress=False):
 
     Parameters
     ----------
-    rows : list of Rows
-        One for each dtype.
+    rows : list of Rows or MemberRows
+        One for each dtype and table; at least one `Rows`.
     device : Gpu
     files : sequence of str
         Where the rows came from.
@@ -159,38 +165,36 @@ def calibrate(rows, device, files, progress=False):
     ValueError
         If there are too few rows or GEMMs.
     """
+    equal = [part for part in rows if isinstance(part, Rows)]
     labels = np.concatenate([part.labels for part in rows])
-    distinct = sorted(set(labels))
-    if len(labels) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
+    known = np.concatenate([part.labels for part in equal]) if equal else labels[:0]
+    distinct = sorted(set(known))
+    if len(known) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
         raise ValueError(
-            f"{', '.join(files)}: {len(labels)} rows of {len(distinct)} GEMMs that the model can"
+            f"{', '.join(files)}: {len(known)} rows of {len(distinct)} GEMMs that the model can"
             f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
         values, jacobian, residuals = fit(rows, device, start_values(), bar.update)
         errors = standard_errors(values, jacobian, residuals, labels)
-        unseen, folds = np.empty(len(labels)), {}
-        row_fold = np.array([fold_of(label) for label in labels])
-        starts = np.cumsum([0, *(len(part.seconds) for part in rows)])
-        for fold in range(FOLDS):
-            left_out = row_fold == fold
-            parts = [part[~left_out[a:b]] for part, a, b in zip(rows, starts, starts[1:])]
-            folds[str(fold)], _, _ = fit(parts, device, values, bar.update)
-            for part, a, b in zip(rows, starts, starts[1:]):
-                out = left_out[a:b]
-                held_out = part[out]
-                unseen[a:b][out] = np.log(
-                    held_out.seconds / held_out.predicted(device, folds[str(fold)]))
-    degrees = np.concatenate([part.degree for part in rows])
+        folds = {
+            str(fold): fit([part[left] for part, left in zip(rows, _left(rows, fold))],
+                           device, values, bar.update)[0]
+            for fold in range(FOLDS)}
+    unseen = np.concatenate([np.log(part.seconds / unseen_seconds(part, device, folds))
+                             for part in equal])
+    degrees = np.concatenate([part.degree for part in equal])
+    # What the rows say nothing of keeps its start value, with no error; it is named.
     provenance = {
         "files": list(files),
         "rows": len(labels),
-        "dtypes": [part.gemms.dtype for part in rows],
+        "dtypes": [part.gemms.dtype for part in equal],
         "date": datetime.date.today().isoformat(),
         "method": "least squares on log time, soft L1; standard errors clustered by GEMM;"
                   f" {FOLDS} folds by GEMM",
+        "not_determined": [name for name in NAMES if errors[name] == 0],
         "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
-        "ranges": _ranges(rows),
+        "ranges": _ranges(equal),
         "interval": intervals(degrees, unseen),
         "gemms": distinct,
         "folds": {fold: {name: _short(value) for name, value in found.items()}
@@ -200,6 +204,28 @@ def calibrate(rows, device, files, progress=False):
         name: Fitted(_short(values[name]), _short(errors[name]), parameter.unit)
         for name, parameter in PARAMETERS.items()}
     return with_fit(device, fitted, provenance)
+
+
+def unseen_seconds(part, device, folds):
+    """Predicted time of each row with the parameters of the fold that left its GEMM out [s].
+
+    Parameters
+    ----------
+    part : Rows or MemberRows
+    device : Gpu
+    folds : mapping of fold, as text, to parameter values
+    """
+    seconds = np.empty(len(part.seconds))
+    fold = np.array([fold_of(label) for label in part.labels])
+    for number in np.unique(fold):
+        at = fold == number
+        seconds[at] = part[at].predicted(device, folds[str(number)])
+    return seconds
+
+
+def _left(rows, fold):
+    """For each part the rows that stay when a fold is left out."""
+    return [np.array([fold_of(label) != fold for label in part.labels]) for part in rows]
 
 
 def _short(value):

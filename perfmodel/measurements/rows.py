@@ -9,6 +9,7 @@ import pandas as pd
 from perfmodel.device_files import device_names
 from perfmodel.gpu.kernels import Kernels, infeasible, kernels_from, occupancy_of
 from perfmodel.gpu.machine import machine_of
+from perfmodel.gpu.mixed import Member, member_of, mixed_time
 from perfmodel.gpu.timing import concurrent_time
 from perfmodel.measurements.table import KERNEL, read_kernels
 from perfmodel.problems import Gemms, gemms
@@ -64,6 +65,38 @@ class Rows:
             machine, self.gemms, self.kernels, self.occupancy, self.degree, self.rounds)
 
 
+@dataclass(frozen=True)
+class MemberRows:
+    """Measured sets of different GEMMs of one dtype, arrays of shape (row,).
+
+    Attributes
+    ----------
+    members : tuple of Member
+    one_carveout : ndarray of bool
+        Whether one shared-memory carve-out was set for all kernels.
+    seconds : ndarray
+        Measured time until all have ended [s].
+    """
+
+    members: tuple[Member, ...]
+    one_carveout: np.ndarray
+    seconds: np.ndarray
+
+    def __getitem__(self, index):
+        members = tuple(member[index] for member in self.members)
+        return MemberRows(members, self.one_carveout[index], self.seconds[index])
+
+    @property
+    def labels(self):
+        """Name of each row's first GEMM, ndarray of str."""
+        return np.array(self.members[0].gemms.labels)
+
+    def predicted(self, device, values=None):
+        """Predicted time of each row [s]; as `Rows.predicted`."""
+        machine = machine_of(device, self.members[0].gemms.dtype, values)
+        return mixed_time(machine, self.members, self.one_carveout)
+
+
 def with_resources(table, kernel_files=None):
     """The table with compiler-reported resources joined by tile columns where they are known.
 
@@ -104,6 +137,19 @@ def selected(table, device):
     table : DataFrame
     skipped : Counter of str
     """
+    reasons = refusals(table, device)
+    return table[reasons == ""], Counter(reasons[reasons != ""])
+
+
+def refusals(table, device):
+    """Why the model cannot predict a row, ndarray of str of shape (row,); empty where it can.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `with_resources`.
+    device : Gpu
+    """
     reasons = np.full(len(table), "", dtype=object)
     lacking = ~table["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))
     reasons[lacking] = "dtype the device lacks"
@@ -116,7 +162,7 @@ def selected(table, device):
     for dtype, group in table[reasons == ""].groupby("dtype"):
         at = table.index.get_indexer(group.index)
         reasons[at] = infeasible(device, kernels_from(_floats(group), dtype))
-    return table[reasons == ""], Counter(reasons[reasons != ""])
+    return reasons
 
 
 def rows_of(table, device, dtype):
@@ -143,6 +189,63 @@ def rows_of(table, device, dtype):
         table["rounds"].to_numpy(),
         table["time_us"].to_numpy() * US,
     )
+
+
+def members_selected(table, members, device, kernel_files=None):
+    """Rows of a table of different GEMMs that the model can predict, and others by reason.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `table.read_members`.
+    members : int
+    device : Gpu
+    kernel_files : sequence of path, optional
+        As in `with_resources`.
+
+    Returns
+    -------
+    table : DataFrame
+    sides : list of DataFrame
+        The rows of each member, with the columns of a measurement table.
+    skipped : Counter of str
+    """
+    sides = []
+    reasons = pd.Series("", index=table.index)
+    for i in range(1, members + 1):
+        names = {f"{name}_{i}": name for name in ("m", "n", "k", *KERNEL)}
+        side = table[["device", "dtype", *names]].rename(columns=names).assign(batch=1)
+        side = with_resources(side, kernel_files)
+        reason = pd.Series(refusals(side, device), index=table.index)
+        reasons = reasons.where(reasons != "", reason)
+        sides.append(side)
+    kept = reasons == ""
+    return table[kept], [side[kept] for side in sides], Counter(reasons[~kept])
+
+
+def member_rows_of(table, sides, device, dtype):
+    """The rows of one dtype of a table of different GEMMs as arrays.
+
+    Parameters
+    ----------
+    table, sides
+        From `members_selected`, rows of this dtype only.
+    device : Gpu
+    dtype : str
+
+    Returns
+    -------
+    MemberRows
+    """
+    members = tuple(
+        member_of(
+            device, gemms(*(side[name].to_numpy() for name in GEMM), dtype=dtype),
+            kernels_from(_floats(side), dtype))
+        for side in sides)
+    carveout = table["carveout_pct"] if "carveout_pct" in table else pd.Series(-1, table.index)
+    times = ["concurrent_time_us", "concurrent_time_reversed_us"]
+    measured = table[[name for name in times if name in table]].mean(axis=1)
+    return MemberRows(members, (carveout >= 0).to_numpy(), measured.to_numpy() * US)
 
 
 def _floats(table):

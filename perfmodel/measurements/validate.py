@@ -7,7 +7,14 @@ from perfmodel.gpu.kernels import kernel_space
 from perfmodel.gpu.predict import interval_factors
 from perfmodel.gpu.space import evaluate
 from perfmodel.measurements.calibrate import fold_of
-from perfmodel.measurements.rows import GEMM, rows_of, selected, with_resources
+from perfmodel.measurements.rows import (
+    GEMM,
+    member_rows_of,
+    members_selected,
+    rows_of,
+    selected,
+    with_resources,
+)
 from perfmodel.measurements.table import KERNEL, kernel_rows, library_rows
 from perfmodel.problems import gemms
 from perfmodel.units import US
@@ -178,9 +185,7 @@ def validate(table, device, kernel_files=None):
     rows, skipped = selected(with_resources(kernel_rows(table), kernel_files), device)
     library, library_skipped = selected_library(library_rows(table), device)
     skipped = dict(skipped) | library_skipped
-    if rows.empty and library.empty:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise ValueError(f"not one row can be predicted for {device.name} (skipped: {reasons})")
+    refuse_nothing_left(len(rows) + len(library), skipped, device)
     report = {"device": device.name, "rows": len(rows), "skipped": skipped}
     if not rows.empty:
         report |= _kernel_report(with_isolated(predictions(rows, device)))
@@ -188,6 +193,57 @@ def validate(table, device, kernel_files=None):
         report["library_rows"] = len(library)
         report["library_mape_pct"] = errors(library_errors(library, device))["mape_pct"]
     return report
+
+
+def validate_members(table, members, device, kernel_files=None):
+    """Compare a table of different GEMMs with the model.
+
+    Parameters
+    ----------
+    table, members
+        From `table.read_members`.
+    device : Gpu
+    kernel_files : sequence of path, optional
+        As in `rows.with_resources`.
+
+    Returns
+    -------
+    dict
+        As `errors`, and ``pair_mape_pct`` or, of more members, ``mixed_mape_pct``; with
+        ``by_carveout`` where the table tells it.
+
+    Raises
+    ------
+    ValueError
+        If not one row can be predicted.
+    """
+    rows, sides, skipped = members_selected(table, members, device, kernel_files)
+    refuse_nothing_left(len(rows), skipped, device)
+    predicted = np.empty(len(rows))
+    measured = np.empty(len(rows))
+    for dtype, group in rows.groupby("dtype"):
+        at = rows.index.get_indexer(group.index)
+        part = member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
+        measured[at] = part.seconds / US
+        seconds = np.empty(len(group))
+        for some, values in unseen_values(device, part.labels):
+            seconds[some] = part[some].predicted(device, values)
+        predicted[at] = seconds / US
+    compared = rows.assign(predicted_us=predicted, time_us=measured)
+    report = {"device": device.name, "members": members, "skipped": dict(skipped)}
+    report |= errors(compared)
+    report["pair_mape_pct" if members == 2 else "mixed_mape_pct"] = report["mape_pct"]
+    if "carveout_pct" in rows:
+        report["by_carveout"] = {
+            str(carveout): errors(group) for carveout, group in compared.groupby("carveout_pct")}
+    return report
+
+
+def refuse_nothing_left(left, skipped, device):
+    """Raise `ValueError` if not one row is left, with what was skipped."""
+    if left == 0:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise ValueError(f"not one row can be predicted for {device.name} (skipped: {reasons})")
 
 
 def selected_library(table, device):
