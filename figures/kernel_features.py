@@ -13,11 +13,11 @@ CAPTION = (
     "For each of 195 GEMMs: a feature of the kernel that is fastest at a degree, over the same "
     "feature of the kernel that is fastest in isolation. Marker: geometric mean over GEMMs; thick "
     "bar: quartiles; tick: median. Tile area: elements of C a workgroup computes. Occupancy: "
-    "workgroups that a compute unit can hold. Waves: workgroups of all branches over those the chip "
-    "holds, both kernels at that degree. Operand traffic: bytes of A and B that all workgroups of a "
-    "launch load. Last panel: share of GEMMs whose fastest kernel is still the one in isolation. "
-    "Measured: fastest by measured time. Modelled: by modelled time, with parameters fitted without "
-    "that GEMM. The features themselves are counted, not measured."
+    "workgroups that a compute unit can hold. Waves: workgroups of all branches over those the "
+    "chip holds, both kernels at that degree. Operand traffic: bytes of A and B that all "
+    "workgroups of a launch load. Last panel: share of GEMMs whose fastest kernel is still the "
+    "one in isolation. Measured: fastest by measured time. Modelled: by modelled time, with "
+    "parameters fitted without that GEMM. The features themselves are counted, not measured."
 )
 
 _FEATURES = {

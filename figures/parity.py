@@ -16,9 +16,9 @@ CAPTION = (
     "Every measured time (195 GEMMs, 58 kernels, five degrees: 11,310 rows a panel) against the "
     "time modelled with parameters fitted without that GEMM (five folds by GEMM). Time of one "
     "launch on every branch. Dashed: 10 % above and below. MAPE: mean absolute error in % of the "
-    "measured time. Last panel: the error, modelled over measured time less 1, a box a degree; it holds the middle "
-    "half, whiskers the middle 90 %, the bar is the median. Measured again on another machine of "
-    "the kind, times moved by 2.4 % in the mean."
+    "measured time. Last panel: the error, modelled over measured time less 1, a box a degree; it "
+    "holds the middle half, whiskers the middle 90 %, the bar is the median. Measured again on "
+    "another machine of the kind, times moved by 2.4 % in the mean."
 )
 
 _BAND_PCT = 10

@@ -12,8 +12,7 @@ from matplotlib import ticker
 
 from perfmodel.files import replacing
 
-#: Widths of a column and of a page [inch].
-COLUMN_WIDTH = 3.5
+#: Width of a page [inch].
 PAGE_WIDTH = 7.2
 
 #: Pixels per inch of the PNG.

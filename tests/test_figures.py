@@ -1,4 +1,4 @@
-"""Every figure computes and draws, says what was measured and what modelled, and is written whole."""
+"""Every figure computes, draws, says what was measured and modelled, and is written whole."""
 
 import json
 from html.parser import HTMLParser

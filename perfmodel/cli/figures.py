@@ -29,7 +29,8 @@ nav ol { padding-left: 1.5rem; }
 figure { margin: 0; }
 .picture { display: block; overflow-x: auto; }
 section { margin: 2.5rem 0; padding-top: 1.5rem; border-top: 1px solid #8886; }
-img { display: block; width: 100%; min-width: 36rem; height: auto; background: #fff; border-radius: 4px; }
+img { display: block; width: 100%; min-width: 36rem; height: auto; }
+img { background: #fff; border-radius: 4px; }
 figcaption { margin: .75rem 0 0; max-width: 48rem; }
 a { color: light-dark(#0645ad, #8ab4f8); }
 @media (min-width: 62rem) { img { padding: .5rem; box-sizing: border-box; } }
