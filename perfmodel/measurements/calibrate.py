@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from perfmodel.devices import Fitted, with_fit
 from perfmodel.gpu.parameters import PARAMETERS, start_values
-from perfmodel.measurements.rows import Rows
+from perfmodel.measurements.rows import MemberRows, Rows
 
 #: Parts in which GEMMs are left out in turn.
 FOLDS = 5
@@ -24,7 +24,9 @@ COVERAGE = 0.90
 LEAST_ROWS = 500
 LEAST_GEMMS = 20
 
-NAMES = tuple(PARAMETERS)
+#: Parameters that only rows of different GEMMs determine; fitted to those, with the others fixed.
+OF_MEMBERS = ("member_start_s",)
+OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS)
 
 
 def fold_of(label):
@@ -43,7 +45,7 @@ def fold_of(label):
     return zlib.crc32(label.encode()) % FOLDS
 
 
-def fit(rows, device, start, watch=None):
+def fit(rows, device, start, free, watch=None):
     """Parameters that fit measured rows best: least squares on log time, robust, bounded.
 
     Parameters
@@ -51,6 +53,9 @@ def fit(rows, device, start, watch=None):
     rows : list of Rows or MemberRows
     device : Gpu
     start : mapping of parameter name to float
+        Those that are not free keep this value.
+    free : sequence of str
+        Names of the parameters to fit.
     watch : callable, optional
         Called once for each evaluation of the model.
 
@@ -73,22 +78,23 @@ def fit(rows, device, start, watch=None):
     def residuals(logs):
         if watch:
             watch()
-        values = dict(zip(NAMES, np.exp(logs)))
-        return np.log(np.concatenate([part.predicted(device, values) for part in rows])) - log_measured
+        values = dict(start) | dict(zip(free, np.exp(logs)))
+        predicted = np.concatenate([part.predicted(device, values) for part in rows])
+        return np.log(predicted) - log_measured
 
-    lower, upper = (
-        np.log([getattr(parameter, bound) for parameter in PARAMETERS.values()])
-        for bound in ("lower", "upper"))
-    inside = np.clip(np.log([start[name] for name in NAMES]), lower + 1e-9, upper - 1e-9)
+    bounds = [(PARAMETERS[name].lower, PARAMETERS[name].upper) for name in free]
+    lower, upper = np.log(bounds).T
+    inside = np.clip(np.log([start[name] for name in free]), lower + 1e-9, upper - 1e-9)
     solved = least_squares(
         residuals, inside, bounds=(lower, upper), loss="soft_l1", f_scale=ROBUST_SCALE,
         ftol=1e-6, xtol=1e-5, max_nfev=40)
     if not np.isfinite(solved.x).all():
         raise ValueError("the fit did not converge to finite parameters")
-    return dict(zip(NAMES, np.exp(solved.x).tolist())), solved.jac, residuals(solved.x)
+    values = dict(start) | dict(zip(free, np.exp(solved.x).tolist()))
+    return values, solved.jac, residuals(solved.x)
 
 
-def standard_errors(values, jacobian, residuals, labels):
+def standard_errors(values, free, jacobian, residuals, labels):
     """Standard errors of fitted values, robust to rows of one GEMM erring together.
 
     .. math:: (J^T J)^{-1} \\left(\\sum_g s_g s_g^T\\right) (J^T J)^{-1}, \\qquad
@@ -99,8 +105,8 @@ def standard_errors(values, jacobian, residuals, labels):
 
     Parameters
     ----------
-    values, jacobian, residuals
-        From `fit`.
+    values, free, jacobian, residuals
+        As in `fit`.
     labels : ndarray of str, shape (row,)
         Name of each row's GEMM.
 
@@ -119,7 +125,7 @@ def standard_errors(values, jacobian, residuals, labels):
     np.add.at(scores, group, jacobian * pull[:, None])
     bread = np.linalg.pinv(jacobian.T @ jacobian)
     spread = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
-    return {name: float(values[name] * error) for name, error in zip(NAMES, spread)}
+    return {name: float(values[name] * error) for name, error in zip(free, spread)}
 
 
 def intervals(degrees, log_ratio):
@@ -166,33 +172,31 @@ def calibrate(rows, device, files, progress=False):
         If there are too few rows or GEMMs.
     """
     equal = [part for part in rows if isinstance(part, Rows)]
-    labels = np.concatenate([part.labels for part in rows])
-    known = np.concatenate([part.labels for part in equal]) if equal else labels[:0]
-    distinct = sorted(set(known))
-    if len(known) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
+    mixed = [part for part in rows if isinstance(part, MemberRows)]
+    labels = np.concatenate([part.labels for part in equal] or [[]])
+    distinct = sorted(set(labels))
+    if len(labels) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
         raise ValueError(
-            f"{', '.join(files)}: {len(known)} rows of {len(distinct)} GEMMs that the model can"
+            f"{', '.join(files)}: {len(labels)} rows of {len(distinct)} GEMMs that the model can"
             f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
-        values, jacobian, residuals = fit(rows, device, start_values(), bar.update)
-        errors = standard_errors(values, jacobian, residuals, labels)
+        values, errors = _fitted(equal, mixed, device, start_values(), bar.update)
         folds = {
-            str(fold): fit([part[left] for part, left in zip(rows, _left(rows, fold))],
-                           device, values, bar.update)[0]
+            str(fold): _fitted(_left(equal, fold), _left(mixed, fold), device, values, bar.update)[0]
             for fold in range(FOLDS)}
     unseen = np.concatenate([np.log(part.seconds / unseen_seconds(part, device, folds))
                              for part in equal])
     degrees = np.concatenate([part.degree for part in equal])
-    # What the rows say nothing of keeps its start value, with no error; it is named.
     provenance = {
         "files": list(files),
-        "rows": len(labels),
+        "rows": sum(len(part.seconds) for part in rows),
         "dtypes": [part.gemms.dtype for part in equal],
         "date": datetime.date.today().isoformat(),
         "method": "least squares on log time, soft L1; standard errors clustered by GEMM;"
                   f" {FOLDS} folds by GEMM",
-        "not_determined": [name for name in NAMES if errors[name] == 0],
+        # What the rows say nothing of keeps its start value, with no error.
+        "not_determined": [name for name in PARAMETERS if errors.get(name, 0) == 0],
         "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
         "ranges": _ranges(equal),
         "interval": intervals(degrees, unseen),
@@ -201,7 +205,7 @@ def calibrate(rows, device, files, progress=False):
                   for fold, found in folds.items()},
     }
     fitted = {
-        name: Fitted(_short(values[name]), _short(errors[name]), parameter.unit)
+        name: Fitted(_short(values[name]), _short(errors.get(name, 0.0)), parameter.unit)
         for name, parameter in PARAMETERS.items()}
     return with_fit(device, fitted, provenance)
 
@@ -223,9 +227,20 @@ def unseen_seconds(part, device, folds):
     return seconds
 
 
+def _fitted(equal, mixed, device, start, watch):
+    """Values and standard errors: of equal GEMMs first, then of different ones with those fixed."""
+    values, errors = start, {}
+    for rows, free in ((equal, OF_EQUALS), (mixed, OF_MEMBERS)):
+        if rows:
+            values, jacobian, residuals = fit(rows, device, values, free, watch)
+            labels = np.concatenate([part.labels for part in rows])
+            errors |= standard_errors(values, free, jacobian, residuals, labels)
+    return values, errors
+
+
 def _left(rows, fold):
-    """For each part the rows that stay when a fold is left out."""
-    return [np.array([fold_of(label) != fold for label in part.labels]) for part in rows]
+    """What stays of each part when a fold is left out."""
+    return [part[np.array([fold_of(label) != fold for label in part.labels])] for part in rows]
 
 
 def _short(value):
