@@ -148,7 +148,7 @@ def test_text_and_json_of_predict_agree(run, options):
     command = ["predict", "h200", "--gemm", GEMM, *options]
     text, found = run(*command), json.loads(run(*command, "--json"))
     shown = [found[name] for name in ("isolated_best", "go_kernel", "kernel") if name in found]
-    rows = {line[:30].split("  ")[0].strip(): line for line in text.splitlines()}
+    rows = {line.strip().split("  ")[0]: line for line in text.splitlines()}
     for part in shown:
         assert part["kernel"] in rows["kernel"]
         assert f"{part['isolated_time_us']:.2f} us" in rows["time alone"]
@@ -512,7 +512,6 @@ def test_too_few_rows_for_a_fit(refused):
         "perfmodel calibrate: -o x.txt: a device file ends in .toml")
 
 
-@pytest.mark.xfail(strict=False, reason="says: need at least one array to concatenate")
 def test_no_row_for_a_fit(refused):
     write("t.csv", ROW.replace("h200", "v100"))
     assert "t.csv: 0 rows" in refused("calibrate", "t.csv", "--device", "h200", "-o", "x.toml")

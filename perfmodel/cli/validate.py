@@ -44,7 +44,8 @@ def run(given):
         say_json(_merged(list(reports.values())))
         return
     for path, report in reports.items():
-        say(f"{path}")
+        if len(reports) > 1:
+            say(f"\n{path}")
         (_say if "by_degree" in report or "library_rows" in report else _say_members)(
             report, device.title)
 
