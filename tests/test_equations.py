@@ -85,8 +85,8 @@ WORKED = [
     # 1e-6 x (5.5 - 1.5)^2
     (contention.branch_start_seconds, (5.5, 1e-6, 2.0), 16e-6),
     (contention.branch_start_seconds, (1, 1e-6, 2.0), 0),
-    # 330 x 0.5 / 132 = 1.25; 1.25 + 0.4 x 0.75
-    (contention.mean_residents, (330, 132, 4, 0.5, 0.4), 1.55),
+    # 330 / 132 = 2.5; 2.5 + 0.4 x 0.5 = 2.7; half of that
+    (contention.mean_residents, (330, 132, 4, 0.5, 0.4), 1.35),
     # fewer than one a unit: 1; more than fit: the occupancy
     (contention.mean_residents, (13, 132, 4, 1.0, 0.5), 1),
     (contention.mean_residents, (9999, 132, 4, 1.0, 0.5), 4),
@@ -106,9 +106,9 @@ WORKED = [
     (contention.flow_seconds, (2, 1.0, 4.0, 0.0, 4, 0.5), 8),
     # 10 + 2 beside 11.5 + 0.25 x 2: equal, 2^(1/8)
     (contention.branches_seconds, (10.0, 11.5, 2.0, 0.25, 0.0), 12 * 2**0.125),
-    # half of 0.8 reached at f0, matrix busy half of the step: 1 + 0.8 / 4
-    (power.clock_stretch, (1e9, 0.5, 0.8, 1e9), 1.2),
-    (power.clock_stretch, (0.0, 1.0, 0.8, 1e9), 1),
+    # half of 0.8 reached at f0
+    (power.power_cycles, (500.0, 1e9, 0.8, 1e9), 200.0),
+    (power.power_cycles, (500.0, 0.0, 0.8, 1e9), 0),
     (occupancy.round_up, (1, 256), 256),
     (occupancy.round_up, (512, 256), 512),
     # 3 (168 x 32 = 5376, rounded to itself) a SIMD of 16384; 12 wavefronts / 8
@@ -213,7 +213,7 @@ MONOTONE = [
     (contention.mean_residents, (900, 20, 8, 1.0, 0.5), 1, -1),
     (contention.chain_seconds, (3, 1e-6, 0.1, 5e-6), 2, 1),
     (contention.flow_seconds, (3, 0.1, 5e-6, 1e-6, 4, 0.5), 1, 1),
-    (power.clock_stretch, (1e9, 0.5, 0.8, 1e10), 0, 1),
+    (power.power_cycles, (500.0, 1e9, 0.8, 1e10), 0, 1),
     (waves.residents, (5, 132), 0, 1),
 ]
 

@@ -52,6 +52,8 @@ def main(arguments=None):
         return FAILED
     except OSError as error:
         return _refuse(given, error, FAILED)
+    except ModuleNotFoundError as error:
+        return _refuse(given, f"{error}: perfmodel is not installed whole (pip install .)", FAILED)
     except KeyboardInterrupt:
         return _refuse(given, "interrupted: nothing was left half-written", 128 + signal.SIGINT)
     return 0

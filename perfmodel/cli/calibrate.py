@@ -61,22 +61,23 @@ def _parts(files, device, kernel_files):
     from perfmodel.measurements.rows import (
         member_rows_of, members_selected, rows_of, selected, with_resources)
     from perfmodel.measurements.table import (
-        kernel_rows, read_measurements, read_members, table_kind)
+        kernel_rows, read_members, read_several_measurements, table_kind)
 
+    kinds = {path: table_kind(path) for path in files}
     parts, skipped = [], Counter()
-    for path in files:
-        kind = table_kind(path)
-        if kind == "measurement":
-            table = kernel_rows(read_measurements(path))
-            rows, left_out = selected(with_resources(table, kernel_files), device)
-            parts += [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
-        elif kind == "members":
+    equal = [path for path, kind in kinds.items() if kind == "measurement"]
+    if equal:
+        table = with_resources(kernel_rows(read_several_measurements(equal)), kernel_files)
+        rows, skipped = selected(table, device)
+        parts = [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
+    for path, kind in kinds.items():
+        if kind == "members":
             table, members = read_members(path)
             rows, sides, left_out = members_selected(table, members, device, kernel_files)
+            skipped += left_out
             parts += [
                 member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
                 for dtype, group in rows.groupby("dtype")]
-        else:
+        elif kind != "measurement":
             raise ValueError(f"{path}: a {kind} table cannot be fitted: its protocol is another")
-        skipped += left_out
     return parts, skipped

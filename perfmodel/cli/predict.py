@@ -2,11 +2,14 @@
 
 import re
 
-from perfmodel.checks import one_of, refusal
+from perfmodel.checks import one_of, positive_integer, refusal
 from perfmodel.cli.options import add_borrow, add_json, degree_of, device_of, kernels_of, rounds_of
 from perfmodel.cli.text import say, say_json, table
 
 KERNEL_FORM = "TILE_MxTILE_NxDEPTH,sSTAGES,wWARPS,zSPLIT, such as 128x256x64,s4,w8,z1"
+
+#: Largest tile side, stages, wavefronts or split accepted; more is taken for a slip.
+KERNEL_LIMIT = 4096
 
 
 def add_parser(commands):
@@ -69,11 +72,13 @@ def run(given):
 def _kernel(text, device, gemm):
     from perfmodel.gpu.kernels import KERNEL, infeasible, kernels_from
 
-    found = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})[ ,]s(\d+)[ ,]w(\d+)[ ,]z(\d+)", text.strip())
-    if not found or "0" in found.groups():
+    found = re.fullmatch(r"(\d+)x(\d+)x(\d+)[ ,]s(\d+)[ ,]w(\d+)[ ,]z(\d+)", text.strip())
+    if not found:
         raise refusal("--kernel", KERNEL_FORM, text)
-    kernel = kernels_from(
-        {name: [int(part)] for name, part in zip(KERNEL, found.groups())}, gemm.dtype)
+    sizes = {
+        name: [positive_integer(name, part, KERNEL_LIMIT, f"--kernel {text}")]
+        for name, part in zip(KERNEL, found.groups())}
+    kernel = kernels_from(sizes, gemm.dtype)
     reason = infeasible(device, kernel)[0]
     if reason:
         raise ValueError(f"--kernel {text}: does not fit {device.name}: {reason}")

@@ -25,34 +25,30 @@ def add_parser(commands):
 def run(given):
     """Run the command."""
     from perfmodel.measurements.table import (
-        read_measurements, read_members, table_kind)
-    from perfmodel.measurements.validate import validate, validate_members
+        read_members, read_several_measurements, table_kind)
+    from perfmodel.measurements.validate import merged, validate, validate_members
     from perfmodel.resources import data_path
 
     device = device_of(given.device, given.parameters_from)
     files = given.files or [str(data_path("measurements", "h200", "gemm_concurrent.csv.gz"))]
+    kinds = {path: table_kind(path) for path in files}
     reports = {}
-    for path in files:
-        kind = table_kind(path)
-        if kind == "measurement":
-            reports[path] = validate(read_measurements(path), device, given.kernels)
-        elif kind == "members":
+    equal = [path for path, kind in kinds.items() if kind == "measurement"]
+    if equal:
+        table = read_several_measurements(equal)
+        reports[", ".join(equal)] = validate(table, device, given.kernels)
+    for path, kind in kinds.items():
+        if kind == "members":
             reports[path] = validate_members(*read_members(path), device, given.kernels)
-        else:
+        elif kind != "measurement":
             raise ValueError(f"{path}: a {kind} table cannot be validated: its protocol is another")
     if given.json:
-        say_json(_merged(list(reports.values())))
+        say_json(merged(list(reports.values())))
         return
     for path, report in reports.items():
         if len(reports) > 1:
             say(f"\n{path}")
-        (_say if "by_degree" in report or "library_rows" in report else _say_members)(
-            report, device.title)
-
-
-def _merged(reports):
-    """One object for all files: keys of later files add to those of earlier ones."""
-    return reports[0] if len(reports) == 1 else {"files": reports}
+        (_say_members if "members" in report else _say)(report, device.title)
 
 
 def _say(report, title):

@@ -120,17 +120,18 @@ def branch_start_seconds(degree, delay, exponent):
     return delay * late**exponent
 
 
-def mean_residents(workgroups, compute_units, occupancy, busy_share, fullest_share):
+def mean_residents(workgroups, compute_units, occupancy, overlap, fullest_share):
     r"""Residents that rule a branch's pace when several branches share the chip.
 
-    .. math:: x = \min(\max(B \beta / S, 1), o), \qquad x' = x + \kappa (\lceil x \rceil - x)
+    .. math:: x = \min(\max(\beta (\bar x + \kappa (\lceil \bar x \rceil - \bar x)), 1), o),
+              \qquad \bar x = B / S
 
     Parameters
     ----------
     workgroups, compute_units, occupancy : array_like
         Of all branches; as in `waves.waves`.
-    busy_share : array_like
-        Share of its life in which a branch overlaps the others, since branches start late.
+    overlap : array_like
+        `overlap_share`: late branches thin out the residents.
     fullest_share : array_like
         How much the fullest compute unit rules a chip that is partly filled.
 
@@ -139,8 +140,9 @@ def mean_residents(workgroups, compute_units, occupancy, busy_share, fullest_sha
     >>> float(mean_residents(198, 132, 4, 1.0, 0.5))
     1.75
     """
-    mean = np.clip(workgroups * busy_share / compute_units, 1.0, occupancy)
-    return mean + fullest_share * (np.ceil(mean) - mean)
+    mean = np.asarray(workgroups, float) / compute_units
+    fullest = mean + fullest_share * (np.ceil(mean) - mean)
+    return np.clip(overlap * fullest, 1.0, occupancy)
 
 
 def overlap_share(rounds, alone_seconds, start_seconds, stagger_share):

@@ -1,34 +1,34 @@
-"""Clock drop under power: matrix units in steady work pull the clock down."""
+"""The power limit: matrix work that lasts pulls the clock down."""
 
 
-def clock_stretch(flop, matrix_share, drop_share, drop_flop):
-    r"""Factor by which the clock, and with it every cycle, is longer than at its peak.
+def power_cycles(matrix, flop, drop_share, drop_flop):
+    r"""Cycles of the peak clock that one step's matrix work costs more under the power limit [clk].
 
-    .. math:: \varphi = 1 + \delta \, \frac{f}{f + f_0} \, \frac{\mathrm{matrix}}{\mathrm{core}}
+    .. math:: \delta \, \frac{f}{f + f_0} \, \mathrm{matrix}
 
-    The power limit acts on work that lasts: a GEMM replayed in a benchmark, or a layer repeated in
-    a model, draws steady power in proportion to its operations, and only while the matrix unit is
-    the busy part of a step. Without it large GEMMs are predicted up to 25 % too fast.
+    The limit acts on work that lasts: a GEMM replayed in a benchmark, or a layer repeated in a
+    model, draws power in proportion to its matrix operations, and what it draws beyond the limit
+    it pays for in time. Without this, large GEMMs are predicted up to 25 % too fast.
 
     Parameters
     ----------
+    matrix : array_like
+        Cycles of the matrix pipe for the step [clk].
     flop : array_like
         Operations of one launch [FLOP].
-    matrix_share : array_like
-        Share of a step in which the matrix pipe works, 0 to 1.
     drop_share : array_like
-        The most the clock period grows.
+        The most that matrix work is stretched.
     drop_flop : array_like
         Launch at which half of that is reached [FLOP].
 
     References
     ----------
-    .. [1] data/measurements/h200/micro/clock.csv: 1.80 GHz in small GEMMs, 1.30 to 1.46 GHz in
-       large ones of the same kernel, with equal cycles for each.
+    .. [1] data/measurements/h200/micro/clock.csv: 1.8 GHz in small GEMMs, 1.3 to 1.5 GHz in large
+       ones of the same kernel, with equal cycles for each.
 
     Examples
     --------
-    >>> round(clock_stretch(30e9, 0.8, 0.7, 30e9), 2)
-    1.28
+    >>> power_cycles(500.0, 30e9, 0.6, 30e9)
+    150.0
     """
-    return 1.0 + drop_share * flop / (flop + drop_flop) * matrix_share
+    return drop_share * flop / (flop + drop_flop) * matrix

@@ -43,7 +43,7 @@ class Costs:
     ----------
     workgroups, steps : ndarray
         Workgroups of one launch, steps of the main loop.
-    core, feed : ndarray
+    core, feed, power : ndarray
         Of one step [clk].
     store, interleaved : ndarray
         Of one workgroup [clk].
@@ -51,18 +51,17 @@ class Costs:
         What a workgroup spends once [clk].
     footprint : ndarray
         Of one launch [B].
-    clock_stretch : ndarray
     """
 
     workgroups: np.ndarray
     steps: np.ndarray
     core: np.ndarray
     feed: np.ndarray
+    power: np.ndarray
     store: np.ndarray
     interleaved: np.ndarray
     start: np.ndarray
     footprint: np.ndarray
-    clock_stretch: np.ndarray
 
 
 def costs_of(machine, gemms, kernels):
@@ -100,19 +99,20 @@ def costs_of(machine, gemms, kernels):
         np.where(split, machine.atomic_bytes_per_clk, machine.store_bytes_per_clk),
     )
     wide = machine.wide_start_clk * np.maximum(kernels.warps / tiles.WARPGROUP - 1.0, 0.0)
-    busy = flop / machine.matrix_flop_per_clk / core
+    drawn = power.power_cycles(
+        flop / machine.matrix_flop_per_clk, gemms.flop, machine.clock_drop_share,
+        machine.clock_drop_flop)
     return Costs(
         workgroups=tiles.workgroups(gemms.m, gemms.n, gemms.batch, *tile, kernels.split_k),
         steps=steps,
         core=core,
         feed=feed,
+        power=drawn,
         store=store,
-        interleaved=contention.interleaved_cycles(steps, core, store, wide),
+        interleaved=contention.interleaved_cycles(steps, core + drawn, store, wide),
         start=machine.workgroup_start_clk + wide,
         footprint=roofline.gemm_bytes(
             gemms.m, gemms.n, gemms.k, gemms.batch, element, output_bytes),
-        clock_stretch=power.clock_stretch(
-            gemms.flop, busy, machine.clock_drop_share, machine.clock_drop_flop),
     )
 
 
@@ -145,17 +145,18 @@ class Pace:
         cycles = contention.workgroup_cycles(
             residents, self._lockstep(residents, active), self._lockstep(1.0, active),
             self.costs.interleaved, self.degree, self.machine.shuffle_exponent)
-        return cycles * self.costs.clock_stretch / self.machine.clock_hz
+        return cycles / self.machine.clock_hz
 
     def alone_seconds(self, active):
         """Time of one workgroup that has its compute unit to itself [s]."""
-        return self._lockstep(1.0, active) * self.costs.clock_stretch / self.machine.clock_hz
+        return self._lockstep(1.0, active) / self.machine.clock_hz
 
     def _lockstep(self, residents, active):
         costs, machine = self.costs, self.machine
         share = active / machine.compute_units
         loaded = self.latency * (1.0 + machine.loaded_latency_share * share)
         step = loop.step_cycles(residents, costs.core, costs.feed, loaded, self.stages)
+        step = step + residents * costs.power
         return contention.lockstep_cycles(
             residents, costs.steps, step, costs.feed, self.latency, self.stages, costs.store,
             costs.start, machine.pipeline_fill_share)

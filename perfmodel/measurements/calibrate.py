@@ -20,6 +20,9 @@ ROBUST_SCALE = 0.08
 #: Share of unseen rows that the stated interval is meant to cover.
 COVERAGE = 0.90
 
+#: Most steps of a fit; it needs about 10 to 20.
+MOST_STEPS = 200
+
 #: Fewest rows and GEMMs that can carry the parameters.
 LEAST_ROWS = 500
 LEAST_GEMMS = 20
@@ -71,7 +74,7 @@ def fit(rows, device, start, free, watch=None):
     Raises
     ------
     ValueError
-        If the fit does not converge to finite values.
+        If the fit does not converge.
     """
     log_measured = np.log(np.concatenate([part.seconds for part in rows]))
 
@@ -87,9 +90,9 @@ def fit(rows, device, start, free, watch=None):
     inside = np.clip(np.log([start[name] for name in free]), lower + 1e-9, upper - 1e-9)
     solved = least_squares(
         residuals, inside, bounds=(lower, upper), loss="soft_l1", f_scale=ROBUST_SCALE,
-        ftol=1e-6, xtol=1e-5, max_nfev=40)
-    if not np.isfinite(solved.x).all():
-        raise ValueError("the fit did not converge to finite parameters")
+        ftol=1e-6, xtol=1e-6, max_nfev=MOST_STEPS)
+    if solved.status < 1 or not np.isfinite(solved.x).all():
+        raise ValueError(f"the fit did not converge in {MOST_STEPS} steps")
     values = dict(start) | dict(zip(free, np.exp(solved.x).tolist()))
     return values, solved.jac, residuals(solved.x)
 

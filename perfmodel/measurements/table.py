@@ -7,6 +7,8 @@ table are pandas' nullable Int64, empty where a library does not tell its tile: 
 
 import re
 
+import pandas as pd
+
 from perfmodel.gpu.kernels import KERNEL as KERNEL_COLUMNS
 from perfmodel.measurements.columns import (
     AMOUNT,
@@ -134,6 +136,35 @@ def read_measurements(path):
     refuse_partly_empty(path, table, KERNEL)
     refuse_duplicates(path, table, [c for c in rules if c not in {"time_us", *_RESOURCES}])
     return table if "batch" in table else table.assign(batch=1)
+
+
+def read_several_measurements(paths):
+    """Measurement tables of several files as one, with a fresh index.
+
+    Parameters
+    ----------
+    paths : sequence of path
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ValueError
+        As in `read_measurements`, or if a row of one file repeats one of another.
+    """
+    tables = [read_measurements(path) for path in paths]
+    whole = pd.concat(tables, ignore_index=True)
+    key = [c for c in (*_MEASUREMENT, "batch", "trans_a", "trans_b", "cache") if c in whole]
+    repeated = whole.duplicated([c for c in key if c != "time_us"])
+    if repeated.any():
+        at = repeated.idxmax()
+        sizes = "x".join(str(whole[name][at]) for name in _PROBLEM)
+        raise ValueError(
+            f"{', '.join(map(str, paths))}: {repeated.sum()} rows of one file repeat another's;"
+            f" the first is of GEMM {sizes}")
+    return whole
 
 
 def kernel_rows(table):

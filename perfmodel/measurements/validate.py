@@ -89,8 +89,9 @@ def errors(table):
     """
     error = (table["predicted_us"] / table["time_us"] - 1.0).to_numpy() * 100
     size = np.abs(error)
-    ranks = table[["predicted_us", "time_us"]].rank()
-    spearman = np.corrcoef(ranks.to_numpy().T)[0, 1] if len(table) > 1 else np.nan
+    ranks = table[["predicted_us", "time_us"]].rank().to_numpy().T
+    # Rows that all tie have no order to compare.
+    spearman = np.corrcoef(ranks)[0, 1] if (np.ptp(ranks, axis=1) > 0).all() else np.nan
     return {
         "rows": len(table),
         "mape_pct": float(size.mean()),
@@ -209,7 +210,7 @@ def validate_members(table, members, device, kernel_files=None):
     Returns
     -------
     dict
-        As `errors`, and ``pair_mape_pct`` or, of more members, ``mixed_mape_pct``; with
+        As `errors`, with ``pair_mape_pct`` or, of more members, ``mixed_mape_pct``; and
         ``by_carveout`` where the table tells it.
 
     Raises
@@ -219,16 +220,14 @@ def validate_members(table, members, device, kernel_files=None):
     """
     rows, sides, skipped = members_selected(table, members, device, kernel_files)
     refuse_nothing_left(len(rows), skipped, device)
-    predicted = np.empty(len(rows))
-    measured = np.empty(len(rows))
+    predicted, measured = np.empty(len(rows)), np.empty(len(rows))
     for dtype, group in rows.groupby("dtype"):
         at = rows.index.get_indexer(group.index)
         part = member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
-        measured[at] = part.seconds / US
         seconds = np.empty(len(group))
         for some, values in unseen_values(device, part.labels):
             seconds[some] = part[some].predicted(device, values)
-        predicted[at] = seconds / US
+        predicted[at], measured[at] = seconds / US, part.seconds / US
     compared = rows.assign(predicted_us=predicted, time_us=measured)
     report = {"device": device.name, "members": members, "skipped": dict(skipped)}
     report |= errors(compared)
@@ -237,6 +236,33 @@ def validate_members(table, members, device, kernel_files=None):
         report["by_carveout"] = {
             str(carveout): errors(group) for carveout, group in compared.groupby("carveout_pct")}
     return report
+
+
+def merged(reports):
+    """One report of several tables: equal GEMMs first, those of different ones under their kind.
+
+    Parameters
+    ----------
+    reports : sequence of dict
+        At most one of `validate`, others of `validate_members`.
+
+    Returns
+    -------
+    dict
+    """
+    if len(reports) == 1:
+        return reports[0]
+    whole = {}
+    for report in reports:
+        if "members" not in report:
+            whole |= report
+            continue
+        kind = "pair" if report["members"] == 2 else "mixed"
+        known = whole.setdefault(f"{kind}_tables", [])
+        known.append(report)
+        rows = sum(part["rows"] for part in known)
+        whole[f"{kind}_mape_pct"] = sum(p["rows"] * p["mape_pct"] for p in known) / rows
+    return whole
 
 
 def refuse_nothing_left(left, skipped, device):
