@@ -77,7 +77,7 @@ def _terms(data, at, kernel):
     """Breakdown of one kernel for each GEMM `at` and degree, dict of (problem, degree) [s]."""
     gemms = data.gemms[at]
     terms = {term: np.empty(kernel.shape) for term in TERMS}
-    for rows, values in unseen_values(data.device, np.array(gemms.labels)):
+    for rows, values, _ in unseen_values(data.device, np.array(gemms.labels)):
         parts = breakdown(
             machine_of(data.device, DTYPE, values), gemms[rows][:, None],
             data.kernels[kernel[rows]], data.occupancy[kernel[rows]], data.degrees, data.rounds)

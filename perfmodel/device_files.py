@@ -96,7 +96,7 @@ def parse_device(text, where="device"):
         texts,
         history,
         {key: _fitted(key, entry, where) for key, entry in fitted.items()},
-        _table("fit", content, where),
+        _fit(_table("fit", content, where), where),
     )
 
 
@@ -202,6 +202,30 @@ def _table(name, content, where):
     if not isinstance(table, dict):
         raise refusal(name, "a table", table, where)
     return table
+
+
+def _fit(fit, where):
+    """The provenance of a fit, if what the model reads of it has the shape it needs."""
+    place = f"{where}, [fit]"
+    for name in ("dtypes", "gemms"):
+        if not _list_of(str, fit.get(name, [])):
+            raise refusal(name, "a list of text", fit[name], place)
+    for name in ("ranges", "folds", "fold_intervals"):
+        _table(name, fit, place)
+    for axis, ends in fit.get("ranges", {}).items():
+        if not _list_of((int, float), ends) or len(ends) != 2:
+            raise refusal(f"ranges.{axis}", "two numbers, least and greatest", ends, place)
+    stated = {"interval": fit.get("interval", {}), **fit.get("fold_intervals", {})}
+    for name, interval in stated.items():
+        columns = [interval.get(key) for key in ("degrees", "low", "high")] if interval else []
+        if not all(_list_of((int, float), column) for column in columns) or (
+                len({len(column) for column in columns}) > 1):
+            raise refusal(name, "degrees, low and high: equal lists of numbers", interval, place)
+    return fit
+
+
+def _list_of(kinds, value):
+    return isinstance(value, list) and all(isinstance(item, kinds) for item in value)
 
 
 def _text(name, value, where):

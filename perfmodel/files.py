@@ -24,11 +24,11 @@ def replacing(path):
     OSError
         With one line naming `path`, if it cannot be written.
     """
-    path = Path(path)
+    refuse_unwritable(path)
+    # A symbolic link stays; what it points to is replaced.
+    path, given = Path(os.path.realpath(path)), path
     temporary = None
     try:
-        if path.is_dir():
-            raise IsADirectoryError(None, "it is a folder")
         handle, name = tempfile.mkstemp(prefix=".", suffix=path.suffix, dir=path.parent)
         os.close(handle)
         temporary = Path(name)
@@ -36,10 +36,27 @@ def replacing(path):
         temporary.chmod(_mode(path))
         os.replace(temporary, path)
     except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror or error}") from error
+        raise OSError(f"cannot write {given}: {error.strerror or error}") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def refuse_unwritable(path):
+    """Raise `OSError`, one line naming `path`, if no file can come to lie there.
+
+    Parameters
+    ----------
+    path : str or Path
+        May exist as a regular file; a device, a pipe or a folder is never replaced.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise OSError(f"cannot write {path}: it is a folder")
+    if path.exists() and not path.is_file():
+        raise OSError(f"cannot write {path}: it is not a regular file")
+    if not path.parent.is_dir():
+        raise OSError(f"cannot write {path}: No such file or directory")
 
 
 def write_text_atomic(path, text):

@@ -36,7 +36,7 @@ TRUTH = {
 @pytest.fixture(scope="module")
 def shipped():
     table = read_measurements(data_path("measurements", "h200", "gemm_concurrent.csv.gz"))
-    return selected(with_resources(kernel_rows(table)), H200)[0]
+    return selected(with_resources(kernel_rows(table), H200), H200)[0]
 
 
 def planted(table, every_gemm, every_row):

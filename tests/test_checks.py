@@ -71,7 +71,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("no/such/a.txt", "No such file or directory"), ("", "it is a folder")]
+    ("name", "reason"), [("no/such/a.txt", "No such file or directory"), ("", "it is a folder"),
+     ("/dev/null", "it is not a regular file")]
 )
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path, name, reason):
     path = tmp_path / name
@@ -99,3 +100,12 @@ def test_data_path_names_what_is_not_shipped():
 def test_toml_refuses_what_it_cannot_hold(value):
     with pytest.raises(ValueError, match="^TOML cannot hold "):
         toml_value(value)
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_text_atomic(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"

@@ -31,9 +31,13 @@ WORKED = [
     (tiles.row_requests, (256, 32, 1), 256),
     # k: 1000 x 2 = 15.6 lines, rows of 64 x 2 = 128 B: half of 128 rows;
     # n: 1001 x 2 = 15.6 lines, rows of 64 x 2 B: half of 64 rows
-    (tiles.straddled_lines, (1000, 1001, 128, 64, 64, 2), 64 + 32),
+    # 2000 B: starts at 16 B steps, 7/8 of 128 rows; 2002 B: 2 B steps, 126/128 of 64 rows
+    (tiles.straddled_lines, (1000, 1001, 128, 64, 64, 2), 112 + 63),
     # n crosses, but a row of B is 32 x 2 = 64 B, shorter than a line; k does not
-    (tiles.straddled_lines, (1024, 1001, 128, 32, 64, 2), 0),
+    # rows of 64 B of B at 2 B steps: 62/128 of 64 rows
+    (tiles.straddled_lines, (1024, 1001, 128, 32, 64, 2), 31),
+    # k of 32 elements: 64 B apart, rows of 128 B: half of 128
+    (tiles.straddled_lines, (1056, 1024, 128, 128, 64, 2), 64),
     # 128/64 x 64 x 2/32 = 8 instructions; two warpgroups, one for each 64 rows: 32 (64 + 256) B
     (tiles.matrix_read_bytes, (128, 256, 64, 8, 2), 8 * 10_240),
     # 64/64 x 64 x 2/32 = 4; two warpgroups side by side on 64 rows: 32 (64 x 2 + 128) B
@@ -67,11 +71,12 @@ WORKED = [
     (loop.matrix_cycles, (8192.0, 1024.0, True, 0.5), 12),
     (loop.matrix_cycles, (8192.0, 1024.0, False, 0.5), 8),
     # three equal costs: 3^(1/8)
-    (loop.core_cycles, (100.0, 100.0, 100.0), 100 * 3**0.125),
+    (loop.core_cycles, (100.0, 100.0), 100 * 2**0.125),
+    (loop.unit_cycles, (100.0, 0.0), 100),
     # core 3 x 100 beside (500 + 100) / (3 - 1) = 300: equal, 2^(1/8)
-    (loop.step_cycles, (3, 100.0, 100.0, 500.0, 3), 300 * 2**0.125),
+    (loop.step_cycles, (3, 100.0, 100.0, 300.0, 3, 2.0), 300 * 3**0.125),
     # nothing exposed
-    (loop.step_cycles, (3, 100.0, 0.0, 0.0, 2), 300),
+    (loop.step_cycles, (3, 100.0, 0.0, 0.0, 2, 3.0), 300),
     # 4096 x 4 / 16
     (loop.store_cycles, (4096.0, 4.0, 16.0), 1_024),
     # 500 + 0.5 x min(2, 4 - 1) x 80 + 2 x 300 + 3 x 40 + 1000 = 500 + 80 + 600 + 120 + 1000
@@ -203,8 +208,8 @@ MONOTONE = [
     (cache.miss_fraction, (1e6, 3e7), 0, 1),
     (cache.miss_fraction, (1e7, 1e6), 1, -1),
     (cache.load_latency, (400.0, 1.2, 0.01), 2, 1),
-    (loop.step_cycles, (1, 200.0, 256.0, 500.0, 3), 0, 1),
-    (loop.step_cycles, (1, 200.0, 256.0, 5000.0, 2), 4, -1),
+    (loop.step_cycles, (1, 200.0, 256.0, 500.0, 3, 3.0), 0, 1),
+    (loop.step_cycles, (1, 200.0, 256.0, 5000.0, 2, 3.0), 4, -1),
     (loop.matrix_cycles, (1e6, 100.0, False, 0.5), 1, -1),
     (contention.lockstep_cycles, (1, 10, 300.0, 80.0, 400.0, 3, 40.0, 1000.0, 0.5), 0, 1),
     (contention.workgroup_cycles, (2, 4600.0, 3000.0, 2050.0, 1, 0.25), 4, -1),

@@ -107,7 +107,7 @@ def test_modelled_times_are_out_of_fold():
 
     data = grid()
     label = np.array(data.gemms.labels[:1])
-    [(_, values)] = validate.unseen_values(data.device, label)
+    [(_, values, _)] = validate.unseen_values(data.device, label)
     inputs = (data.gemms[:1], data.kernels, data.occupancy, 8, data.rounds)
     seen = concurrent_time(machine_of(data.device, "fp16"), *inputs)
     unseen = concurrent_time(machine_of(data.device, "fp16", values), *inputs)

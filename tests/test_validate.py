@@ -251,7 +251,7 @@ def test_seen_gemms_get_the_parameters_of_the_fold_that_left_them_out():
     # 64x64x64 has not been seen: the device's own.
     device = device_with_folds(["512x1024x2048", "128x416x256"])
     found = np.empty(4)
-    for at, values in unseen_values(device, labels):
+    for at, values, _ in unseen_values(device, labels):
         found[at] = 1e-6 if values is None else values["launch_gap_s"]
     gaps = [(fold_of(label) + 2) * 1e-6 for label in labels]
     assert found.tolist() == [gaps[0], 1e-6, gaps[2], gaps[3]]
@@ -267,7 +267,7 @@ def test_a_fit_without_folds_is_used_as_it_is():
 
 def test_predictions_use_them(tmp_path):
     table = measured(tmp_path, ROW, ROW.replace("512,1024,2048", "64,64,64"))
-    table, _ = selected(with_resources(kernel_rows(table)), H200)
+    table, _ = selected(with_resources(kernel_rows(table), H200), H200)
     device = device_with_folds(["512x1024x2048"])
     found = predictions(table, device)["predicted_us"].to_numpy()
     rows = rows_of(table, device, "fp16")
@@ -290,7 +290,7 @@ def test_rows_in_any_order_and_of_several_dtypes(tmp_path):
 def test_batched_rows_are_another_gemm(tmp_path):
     header = HEADER + ",batch"
     table = measured(tmp_path, ROW + ",1", ROW + ",4", header=header)
-    rows, _ = selected(with_resources(kernel_rows(table)), H200)
+    rows, _ = selected(with_resources(kernel_rows(table), H200), H200)
     assert rows_of(rows, H200, "fp16").labels.tolist() == ["512x1024x2048", "512x1024x2048x4"]
     assert validate(table, H200)["regret"] == {"8": 1.0}
 
@@ -306,7 +306,7 @@ def test_a_perfect_table_has_no_error(tmp_path):
     # Times of the model itself, of a GEMM that no fit has seen.
     table, _ = selected(with_resources(kernel_rows(measured(
         tmp_path, ROW.replace("512,1024,2048", "72,80,96"),
-        ROW.replace("512,1024,2048", "720,800,960")))), H200)
+        ROW.replace("512,1024,2048", "720,800,960"))), H200), H200)
     table = table.assign(time_us=rows_of(table, H200, "fp16").predicted(H200) * 1e6)
     report = validate(table, H200)
     assert report["mape_pct"] == pytest.approx(0, abs=1e-10)

@@ -6,6 +6,7 @@ and refusals are quick.
 
 import argparse
 import os
+import re
 import signal
 import sys
 
@@ -40,7 +41,9 @@ def parser():
 
 def main(arguments=None):
     """Run one command; returns its exit code: 0, 1 could not be done, 2 bad input."""
-    given = parser().parse_args(arguments)
+    if sys.stdout is None:  # closed by the caller: nobody reads what is said
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    given = parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
     try:
         given.run(given)
         sys.stdout.flush()
@@ -51,12 +54,25 @@ def main(arguments=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
-        return _refuse(given, error, FAILED)
+        named = f"{error.strerror}: {error.filename or 'standard output'}"
+        return _refuse(given, named if error.strerror else error, FAILED)
     except ModuleNotFoundError as error:
         return _refuse(given, f"{error}: perfmodel is not installed whole (pip install .)", FAILED)
     except KeyboardInterrupt:
-        return _refuse(given, "interrupted: nothing was left half-written", 128 + signal.SIGINT)
+        return _refuse(given, "interrupted; every file written is whole", 128 + signal.SIGINT)
     return 0
+
+
+def _joined(arguments):
+    """The arguments with ``--gemm -1x2x3`` as one word: else the value is taken for an option."""
+    joined = []
+    for word in arguments:
+        follows = joined and joined[-1].startswith("--") and "=" not in joined[-1]
+        if follows and re.match(r"-\d", word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _refuse(given, error, code):

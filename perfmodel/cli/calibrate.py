@@ -25,11 +25,13 @@ def add_parser(commands):
 def run(given):
     """Run the command."""
     from perfmodel.device_files import load_device, write_device
+    from perfmodel.files import refuse_unwritable
     from perfmodel.measurements.calibrate import calibrate
 
     device = load_device(given.device)
     if not given.output.endswith(".toml"):
         raise ValueError(f"-o {given.output}: a device file ends in .toml")
+    refuse_unwritable(given.output)
     parts, skipped = _parts(given.files, device, given.kernels)
     fitted = calibrate(parts, device, given.files, progress=sys.stderr.isatty())
     write_device(given.output, fitted)
@@ -67,8 +69,8 @@ def _parts(files, device, kernel_files):
     parts, skipped = [], Counter()
     equal = [path for path, kind in kinds.items() if kind == "measurement"]
     if equal:
-        table = with_resources(kernel_rows(read_several_measurements(equal)), kernel_files)
-        rows, skipped = selected(table, device)
+        table = kernel_rows(read_several_measurements(equal))
+        rows, skipped = selected(with_resources(table, device, kernel_files), device)
         parts = [rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
     for path, kind in kinds.items():
         if kind == "members":

@@ -46,7 +46,7 @@ def run(given):
     kernels = kernels_of(given.kernels, device, given.dtype)
     advice = advise(device, gemm, degree, kernels, rounds)
     shown = {"isolated_best": advice.isolated_best, "go_kernel": advice.go_kernel}
-    if given.kernel:
+    if given.kernel is not None:
         shown["kernel"] = predict(device, gemm, _kernel(given.kernel, device, gemm), degree, rounds)
     record = {
         "device": device.name,
@@ -81,7 +81,10 @@ def _kernel(text, device, gemm):
     kernel = kernels_from(sizes, gemm.dtype)
     reason = infeasible(device, kernel)[0]
     if reason:
-        raise ValueError(f"--kernel {text}: does not fit {device.name}: {reason}")
+        needs = (f"{kernel.lds_bytes[0]:.0f} B of LDS of {device.lds_bytes_per_workgroup_limit},"
+                 f" {kernel.registers_per_thread[0]:.0f} registers of"
+                 f" {device.registers_per_thread_limit}, {kernel.warps[0]} wavefronts")
+        raise ValueError(f"--kernel {text}: does not fit {device.name}: {reason} ({needs})")
     return kernel
 
 

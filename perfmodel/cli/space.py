@@ -36,7 +36,7 @@ def run(given):
     degrees = sorted({degree_of(text) for text in given.degree.split(",")})
     device = device_of(given.device, given.parameters_from)
     table = _table(given, device, degrees)
-    if given.output:
+    if given.output is not None:
         write_table_atomic(given.output, table)
     feasible = int((table["reason"] == "").sum())
     if given.json:
@@ -51,11 +51,12 @@ def run(given):
 
 
 def _table(given, device, degrees):
+    import numpy as np
     import pandas as pd
 
-    from perfmodel.gpu.kernels import KERNEL, infeasible, occupancy_of, rule_kernels, kernels_from
-    from perfmodel.gpu.space import evaluate
     from perfmodel.equations.occupancy import LIMITS
+    from perfmodel.gpu.kernels import KERNEL, infeasible, kernels_from, occupancy_of, rule_kernels
+    from perfmodel.gpu.space import evaluate
     from perfmodel.measurements.table import read_kernels
     from perfmodel.problems import parse_gemm
     from perfmodel.units import US
@@ -65,6 +66,7 @@ def _table(given, device, degrees):
     else:
         kernels = kernels_from(read_kernels(given.kernels).astype("float64"), given.dtype)
     reasons = infeasible(device, kernels)
+    can_run = reasons == ""
     workgroups, limit = occupancy_of(device, kernels)
     described = pd.DataFrame({name: getattr(kernels, name) for name in KERNEL})
     described["registers_per_thread"] = kernels.registers_per_thread.round(1)
@@ -75,8 +77,9 @@ def _table(given, device, degrees):
     parts = []
     for text in given.gemm:
         gemm = parse_gemm(text, given.dtype)
-        seconds = evaluate(device, gemm, kernels, degrees).seconds[0]
-        seconds[reasons != ""] = float("nan")
+        seconds = np.full((len(kernels), len(degrees)), np.nan)
+        if can_run.any():
+            seconds[can_run] = evaluate(device, gemm, kernels[can_run], degrees).seconds[0]
         for i, degree in enumerate(degrees):
             sizes = {name: int(getattr(gemm, name)[0]) for name in ("m", "n", "k", "batch")}
             part = described.assign(

@@ -4,8 +4,8 @@ import numpy as np
 
 from perfmodel.equations.smooth import smooth_max
 
-#: Exponent of the smooth maximum over the costs of one step: nearly the largest alone. 6 to 10 fit
-#: alike.
+#: Exponent of the smooth maximum over the costs of one step of a workgroup among others: nearly the
+#: largest alone. 6 to 10 fit alike.
 STEP_EXPONENT = 8
 
 
@@ -59,43 +59,61 @@ def matrix_cycles(flop, flop_per_clk, serialised, serialised_share):
     return flop / flop_per_clk * np.where(serialised, 1.0 + serialised_share, 1.0)
 
 
-def core_cycles(matrix, lds, feed):
-    r"""Cycles of one step in which a workgroup keeps its compute unit from others [clk].
+def unit_cycles(matrix, lds):
+    r"""Cycles of one step in which the matrix unit is at work or being fed from LDS [clk].
 
-    .. math:: \mathrm{core} = V_8(\mathrm{matrix}, \mathrm{lds}, \mathrm{feed})
+    .. math:: \mathrm{unit} = V_8(\mathrm{matrix}, \mathrm{lds})
 
     Examples
     --------
-    >>> round(float(core_cycles(512.0, 512.0, 0.0)), 1)
+    >>> round(float(unit_cycles(512.0, 512.0)), 1)
     558.3
     """
-    return smooth_max(STEP_EXPONENT, matrix, lds, feed)
+    return smooth_max(STEP_EXPONENT, matrix, lds)
 
 
-def step_cycles(residents, core, feed, latency, stages):
+def core_cycles(unit, feed):
+    r"""Cycles of one step in which a workgroup keeps its compute unit from others [clk].
+
+    .. math:: \mathrm{core} = V_8(\mathrm{unit}, \mathrm{feed})
+
+    Examples
+    --------
+    >>> float(core_cycles(512.0, 0.0))
+    512.0
+    """
+    return smooth_max(STEP_EXPONENT, unit, feed)
+
+
+def step_cycles(residents, unit, feed, latency, stages, overlap):
     r"""Cycles of one step with several residents in lock-step [clk].
 
-    .. math:: V_8\left(r\,\mathrm{core}, \frac{\lambda + \mathrm{feed}}{s - 1}\right)
+    .. math:: V_q\left(r\,\mathrm{unit},\; r\,\mathrm{feed},\;
+              \frac{\lambda + r\,\mathrm{feed}}{s - 1}\right), \qquad q = \omega (s - 1)^2
 
-    Loads are issued s - 1 steps ahead, so a step can be no shorter than that share of the time
-    from request to the last byte.
+    In lock-step all residents load at the same time and multiply at the same time. Loads are
+    issued s - 1 steps ahead, so a step can be no shorter than that share of the time from request
+    to the last byte; and the deeper the pipeline, the better loading and multiplying overlap.
 
     Parameters
     ----------
     residents : array_like
         Workgroups on the compute unit.
-    core, feed, latency : array_like
-        [clk]
+    unit, feed, latency : array_like
+        `unit_cycles`, `feed_cycles` and the latency of a load [clk].
     stages : array_like of int
         At least 2.
+    overlap : array_like
+        Exponent of a pipeline of two stages.
 
     Examples
     --------
-    >>> round(float(step_cycles(1, 200.0, 256.0, 500.0, 3)), 1)
-    378.3
+    >>> [round(float(step_cycles(1, 250.0, 250.0, 500.0, s, 3.0))) for s in (2, 3, 4)]
+    [768, 375, 260]
     """
-    exposed = (latency + feed) / (np.asarray(stages, float) - 1.0)
-    return smooth_max(STEP_EXPONENT, residents * core, exposed)
+    ahead = np.asarray(stages, float) - 1.0
+    exposed = (latency + residents * feed) / ahead
+    return smooth_max(overlap * ahead**2, residents * unit, residents * feed, exposed)
 
 
 def store_cycles(elements, bytes_per_element, bytes_per_clk):

@@ -6,9 +6,11 @@ def power_cycles(matrix, flop, drop_share, drop_flop):
 
     .. math:: \delta \, \frac{f}{f + f_0} \, \mathrm{matrix}
 
-    The limit acts on work that lasts: a GEMM replayed in a benchmark, or a layer repeated in a
-    model, draws power in proportion to its matrix operations, and what it draws beyond the limit
-    it pays for in time. Without this, large GEMMs are predicted up to 25 % too fast.
+    A chip under steady matrix work lowers its clock; a GEMM replayed in a benchmark, or a layer
+    repeated in a model, keeps it in that state. How low depends on the load of the last
+    milliseconds, which one launch does not tell: its operations stand in for it, since large
+    launches are what keeps a chip at its limit. Without the term, GEMMs above 30 GFLOP are
+    predicted 14 % too fast on average.
 
     Parameters
     ----------
@@ -23,8 +25,9 @@ def power_cycles(matrix, flop, drop_share, drop_flop):
 
     References
     ----------
-    .. [1] data/measurements/h200/micro/clock.csv: 1.8 GHz in small GEMMs, 1.3 to 1.5 GHz in large
-       ones of the same kernel, with equal cycles for each.
+    .. [1] data/measurements/h200/micro/clock.csv: the peak clock is 1.98 GHz; 1.8 GHz is held in
+       GEMMs that leave most compute units idle, 1.3 to 1.65 GHz in those that fill the chip.
+       Single launches (mixed_pairs, mixed_quadruples) suffer a quarter of what replayed ones do.
 
     Examples
     --------

@@ -109,7 +109,7 @@ def step_bytes(macro_tile_m, macro_tile_n, depth_u, bytes_per_element):
 def row_requests(macro_tile_m, depth_u, bytes_per_element):
     r"""Cache-line requests for the rows of A in one step, each row starting a line of its own.
 
-    .. math:: q = M_T \max(1, U b / 128)
+    .. math:: q = M_T \lceil U b / 128 \rceil
 
     Rows of A are `depth_u` elements long and k elements apart (row-major), so a row shorter than
     a line costs a request all the same.
@@ -121,34 +121,38 @@ def row_requests(macro_tile_m, depth_u, bytes_per_element):
     >>> float(row_requests(128, 32, 2))
     128.0
     """
-    return macro_tile_m * np.maximum(1.0, depth_u * bytes_per_element / LINE_BYTES)
+    return macro_tile_m * np.ceil(depth_u * bytes_per_element / LINE_BYTES)
 
 
 def straddled_lines(k, n, macro_tile_m, macro_tile_n, depth_u, bytes_per_element):
-    r"""Lines of one step that are requested twice, since rows do not start on a line.
+    r"""Lines that one step requests beyond the fewest, since rows do not start on a line.
 
-    .. math:: x = \frac{M_T}{2} [U b \ge 128][128 \nmid k b]
-                + \frac{U}{2} [N_T b \ge 128][128 \nmid n b]
+    .. math:: x = M_T \, s(U b, k b) + U \, s(N_T b, n b), \qquad
+              s(\ell, p) = \frac{\max(0, \min(\ell, 128) - \gcd(p, 128))}{128}
 
-    On average half of the rows straddle; a slice shorter than a line rarely does.
+    Rows start `p` bytes apart, so at multiples of gcd(p, 128) within a line, all alike often. A
+    row of length l crosses one line more than it must if it starts late enough in its line.
 
     Parameters
     ----------
     k, n, macro_tile_m, macro_tile_n, depth_u : array_like of int
         [elements]
-    bytes_per_element : array_like of float
+    bytes_per_element : int
         [B]
 
     Examples
     --------
-    >>> float(straddled_lines(1000, 1024, 128, 128, 64, 2)), float(straddled_lines(1024, 1024, 128, 128, 64, 2))
-    (64.0, 0.0)
+    Rows 2000 B apart start at multiples of 16 B; of 128 B each, 7 in 8 straddle.
+
+    >>> float(straddled_lines(1000, 1024, 128, 128, 64, 2))
+    112.0
     """
     def crossing(run, stride):
-        long_enough = run * bytes_per_element >= LINE_BYTES
-        return long_enough & (stride * bytes_per_element % LINE_BYTES != 0)
+        reach = np.minimum(run * bytes_per_element, LINE_BYTES)
+        start = np.gcd(np.asarray(stride) * bytes_per_element, LINE_BYTES)
+        return np.maximum(0, reach - start) / LINE_BYTES
 
-    return 0.5 * (macro_tile_m * crossing(depth_u, k) + depth_u * crossing(macro_tile_n, n))
+    return macro_tile_m * crossing(depth_u, k) + depth_u * crossing(macro_tile_n, n)
 
 
 def matrix_read_bytes(macro_tile_m, macro_tile_n, depth_u, warps, bytes_per_element):
@@ -160,6 +164,9 @@ def matrix_read_bytes(macro_tile_m, macro_tile_n, depth_u, warps, bytes_per_elem
     warpgroup owns; the slices of A are read by each of the :math:`g_n` warpgroups that lie side by
     side along n, and B is read again for every 64 rows. That re-reading is what makes a narrow tile
     slow. Warpgroups are laid along m while each has 64 rows of its own.
+
+    Valid for Hopper, 16-bit operands and tiles of at least 64 rows. Row-major B of other dtypes
+    must be transposed on the way, which is not counted; older chips have no such instruction.
 
     Parameters
     ----------

@@ -19,6 +19,10 @@ REGISTERS_PER_ACCUMULATOR = 1.29
 REGISTERS_PER_COPY = 2.3
 COPY_BYTES = 16
 
+#: The smallest matrix instruction of NVIDIA's chips, m16n8 (PTX ISA, mma.sync) [elements].
+MATRIX_M = 16
+MATRIX_N = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
@@ -91,9 +95,10 @@ def kernels_from(table, dtype="fp16"):
         for name in (
             "registers_per_thread", "lds_bytes", "register_spills", "matrix_waits_per_step")
     }
-    resources = [tile[name] for name in KERNEL[:5]]
-    registers = estimated_registers(*resources, BYTES_PER_ELEMENT[dtype])
-    lds = estimated_lds_bytes(*resources, BYTES_PER_ELEMENT[dtype])
+    sides = [tile[name] for name in KERNEL[:3]]
+    element = BYTES_PER_ELEMENT[dtype]
+    registers = estimated_registers(*sides, tile["warps"], element)
+    lds = estimated_lds_bytes(*sides, tile["stages"], element)
     reported = ~np.isnan(known["registers_per_thread"])
     return Kernels(
         **tile,
@@ -105,13 +110,12 @@ def kernels_from(table, dtype="fp16"):
     )
 
 
-def estimated_registers(macro_tile_m, macro_tile_n, depth_u, stages, warps, bytes_per_element):
+def estimated_registers(macro_tile_m, macro_tile_n, depth_u, warps, bytes_per_element):
     """Registers a thread needs, from the tile alone.
 
     Parameters
     ----------
-    macro_tile_m, macro_tile_n, depth_u, stages, warps : array_like of int
-        `stages` has no part in it.
+    macro_tile_m, macro_tile_n, depth_u, warps : array_like of int
     bytes_per_element : float
         [B]
 
@@ -121,7 +125,7 @@ def estimated_registers(macro_tile_m, macro_tile_n, depth_u, stages, warps, byte
 
     Examples
     --------
-    >>> float(estimated_registers(128, 256, 64, 4, 8, 2).round())
+    >>> float(estimated_registers(128, 256, 64, 8, 2).round())
     210.0
     """
     threads = 32.0 * warps
@@ -133,14 +137,14 @@ def estimated_registers(macro_tile_m, macro_tile_n, depth_u, stages, warps, byte
     )
 
 
-def estimated_lds_bytes(macro_tile_m, macro_tile_n, depth_u, stages, warps, bytes_per_element):
+def estimated_lds_bytes(macro_tile_m, macro_tile_n, depth_u, stages, bytes_per_element):
     """LDS of a workgroup: the slices of A and B of all stages [B].
 
     Equal to the compiler's for every kernel of data/measurements/h200/kernels.csv.
 
     Examples
     --------
-    >>> estimated_lds_bytes(64, 32, 64, 4, 4, 2)
+    >>> estimated_lds_bytes(64, 32, 64, 4, 2)
     49152.0
     """
     return 1.0 * stages * (macro_tile_m + macro_tile_n) * depth_u * bytes_per_element
@@ -190,7 +194,9 @@ def infeasible(device, kernels):
     """
     workgroups, _ = occupancy_of(device, kernels)
     threads = kernels.warps * device.threads_per_wavefront
+    whole = (kernels.macro_tile_m % MATRIX_M == 0) & (kernels.macro_tile_n % MATRIX_N == 0)
     reasons = (
+        (~whole, f"tile sides are not multiples of {MATRIX_M} and {MATRIX_N}"),
         (kernels.stages < 2, "fewer than 2 stages: the model has no loop without prefetch"),
         (threads > device.threads_per_workgroup_limit, "too many threads a workgroup"),
         (kernels.lds_bytes > device.lds_bytes_per_workgroup_limit, "too much LDS"),
@@ -227,8 +233,9 @@ def kernel_space(device, dtype="fp16"):
 def rule_kernels(device, dtype="fp16"):
     """Every kernel of the rules, whether it fits the device or not; `infeasible` tells why.
 
-    Powers of two: tiles from 64 x 32 to 256 x 256, a slice of k of 64 to 256 bytes, 2 to 5 stages,
-    4 or 8 wavefronts, k split in up to 8. Order and content depend on device and dtype only.
+    Powers of two: tiles from 64 x 32 to 256 x 256, a slice of k of 64 to 256 bytes, 2 to 4 stages,
+    4 or 8 wavefronts, k split in up to 4. Order and content depend on device and dtype only.
+    Wider rules would ask for what no measurement has checked; a table of kernels can.
 
     Parameters
     ----------
@@ -242,6 +249,6 @@ def rule_kernels(device, dtype="fp16"):
     """
     device.matrix_rate(dtype)
     depths = np.array([64, 128, 256]) // BYTES_PER_ELEMENT[dtype]
-    axes = ((64, 128, 256), (32, 64, 128, 256), depths, (2, 3, 4, 5), (4, 8), (1, 2, 4, 8))
+    axes = ((64, 128, 256), (32, 64, 128, 256), depths, (2, 3, 4), (4, 8), (1, 2, 4))
     grid = np.meshgrid(*axes, indexing="ij")
     return kernels_from({name: column.ravel() for name, column in zip(KERNEL, grid)}, dtype)

@@ -27,10 +27,11 @@ class Machine:
     launch_gap_s, branch_start_s, member_start_s : float
         [s]
     miss_latency_share, loaded_latency_share, serialised_share, pipeline_fill_share : float
+    overlap_exponent : float
     row_request_bytes, straddled_line_bytes : float
         [B]
     shuffle_exponent, tail_share, fullest_share, branch_start_exponent : float
-    exposed_start_share, stagger_share, clock_drop_share : float
+    exposed_start_share, stagger_share, clock_drop_share, member_clock_drop_share : float
     clock_drop_flop : float
         [FLOP]
     """
@@ -52,6 +53,7 @@ class Machine:
     miss_latency_share: float
     loaded_latency_share: float
     serialised_share: float
+    overlap_exponent: float
     pipeline_fill_share: float
     row_request_bytes: float
     straddled_line_bytes: float
@@ -64,6 +66,7 @@ class Machine:
     clock_drop_share: float
     clock_drop_flop: float
     member_start_s: float
+    member_clock_drop_share: float
 
 
 def machine_of(device, dtype, values=None):

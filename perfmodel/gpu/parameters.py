@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from perfmodel.checks import one_of, refusal
 from perfmodel.devices import replace_fields, with_fit
 
 #: A fact that belongs to the design of a compute unit, as the fitted parameters do, and that few
@@ -44,11 +45,13 @@ PARAMETERS = {
     "matrix_efficiency": Parameter("1", 0.88, 0.2, 1, "sustained share of the peak matrix rate"),
     "serialised_share": Parameter(
         "1", 0.6, 0.01, 3, "more matrix time when each instruction is waited for"),
-    "row_request_bytes": Parameter("B", 35, 0.1, 128, "cost of a request for a row of A"),
-    "straddled_line_bytes": Parameter("B", 40, 0.1, 128, "cost of a line asked for twice"),
+    "row_request_bytes": Parameter("B", 35, 0.1, 128, "port time of a request for a row of A"),
+    "straddled_line_bytes": Parameter("B", 40, 0.1, 128, "port time of a line asked for twice"),
+    "overlap_exponent": Parameter(
+        "1", 3, 1, 20, "how well two stages overlap loading and multiplying"),
     "pipeline_fill_share": Parameter("1", 0.45, 0.01, 1, "exposed part of filling the stages"),
-    "store_bytes_per_clk": Parameter("B/clk", 28, 1, 128, "stores of one compute unit"),
-    "atomic_bytes_per_clk": Parameter("B/clk", 19, 1, 128, "fp32 additions of one compute unit"),
+    "store_bytes_per_clk": Parameter("B/clk", 28, 1, 64, "stores of one compute unit"),
+    "atomic_bytes_per_clk": Parameter("B/clk", 19, 1, 64, "fp32 additions of one compute unit"),
     "shuffle_exponent": Parameter("1", 0.18, 0.001, 2, "how branches lose lock-step, c^-p"),
     "tail_share": Parameter("1", 0.6, 0.01, 1, "exposed part of the last wave of all"),
     "fullest_share": Parameter("1", 0.6, 0.01, 1, "how the fullest compute unit sets the pace"),
@@ -61,6 +64,8 @@ PARAMETERS = {
     "clock_drop_flop": Parameter("FLOP", 25e9, 1e8, 1e12, "launch at half of that"),
     "member_start_s": Parameter(
         "s", 0.35e-6, 1e-8, 1e-5, "what each further branch of different GEMMs adds"),
+    "member_clock_drop_share": Parameter(
+        "1", 0.15, 0.001, 2, "clock_drop_share of single launches, where load does not last"),
 }
 
 
@@ -87,6 +92,8 @@ def values_of(device):
     ValueError
         If the device has none, or some are missing.
     """
+    for name in device.fitted:
+        one_of("fitted parameter", name, tuple(PARAMETERS), device.name)
     missing = [name for name in PARAMETERS if name not in device.fitted]
     if missing:
         shown = "no fitted parameters" if len(missing) == len(PARAMETERS) else (
@@ -96,7 +103,12 @@ def values_of(device):
             f" {device.name} -o NEW.toml), or take another chip's, uncalibrated"
             " (--parameters-from h200)"
         )
-    return {name: device.fitted[name].value for name in PARAMETERS}
+    values = {name: device.fitted[name].value for name in PARAMETERS}
+    for name, value in values.items():
+        lower, upper = PARAMETERS[name].lower, PARAMETERS[name].upper
+        if not lower <= value <= upper:
+            raise refusal(f"fitted {name}", f"from {lower:g} to {upper:g}", value, device.name)
+    return values
 
 
 def borrowed(device, donor):

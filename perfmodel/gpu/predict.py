@@ -167,13 +167,15 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     )
 
 
-def interval_factors(device, degree):
+def interval_factors(device, degree, fold=None):
     """Factors on a predicted time that give the ends of the stated 90 % interval.
 
     Parameters
     ----------
     device : Gpu
     degree : array_like of int
+    fold : str, optional
+        Take the interval that this fold's own residuals had no part in.
 
     Returns
     -------
@@ -182,6 +184,8 @@ def interval_factors(device, degree):
         if the device's fit states none.
     """
     stated = device.fit.get("interval")
+    if fold is not None:
+        stated = device.fit.get("fold_intervals", {}).get(fold)
     degree = np.asarray(degree, float)
     if not stated:
         return np.full(degree.shape, np.nan), np.full(degree.shape, np.nan)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfmodel.equations import cache, contention, loop, power, roofline, tiles, waves
+from perfmodel.equations import cache, contention, loop, roofline, tiles, waves
+from perfmodel.equations.power import power_cycles
 from perfmodel.gpu.machine import Machine
 
 #: Launches on each branch in the measurements; what a stream of layers looks like.
 ROUNDS = 3
 
-#: Bytes of an element of C as it leaves a workgroup: fp32 where parts are added, else the operands'.
+#: Bytes of an element of C as it leaves a workgroup where parts are added (fp32); elsewhere C has
+#: the operands' dtype.
 SPLIT_BYTES = 4
 
 #: Terms of a breakdown, and the fields of `Machine` each is the cost of, with the power by which
@@ -43,8 +45,8 @@ class Costs:
     ----------
     workgroups, steps : ndarray
         Workgroups of one launch, steps of the main loop.
-    core, feed, power : ndarray
-        Of one step [clk].
+    unit, core, feed, power : ndarray
+        Of one step: matrix unit, compute unit, operand feed, and what the power limit adds [clk].
     store, interleaved : ndarray
         Of one workgroup [clk].
     start : ndarray
@@ -55,6 +57,7 @@ class Costs:
 
     workgroups: np.ndarray
     steps: np.ndarray
+    unit: np.ndarray
     core: np.ndarray
     feed: np.ndarray
     power: np.ndarray
@@ -93,18 +96,20 @@ def costs_of(machine, gemms, kernels):
         tiles.straddled_lines(gemms.k, gemms.n, *tile, kernels.depth_u, element),
         machine.row_request_bytes, machine.straddled_line_bytes, machine.port_bytes_per_clk,
     )
-    core = loop.core_cycles(matrix, lds / machine.lds_bytes_per_clk, feed)
+    unit = loop.unit_cycles(matrix, lds / machine.lds_bytes_per_clk)
+    core = loop.core_cycles(unit, feed)
     store = loop.store_cycles(
         tiles.stored_elements(gemms.m, gemms.n, *tile), output_bytes,
         np.where(split, machine.atomic_bytes_per_clk, machine.store_bytes_per_clk),
     )
     wide = machine.wide_start_clk * np.maximum(kernels.warps / tiles.WARPGROUP - 1.0, 0.0)
-    drawn = power.power_cycles(
+    drawn = power_cycles(
         flop / machine.matrix_flop_per_clk, gemms.flop, machine.clock_drop_share,
         machine.clock_drop_flop)
     return Costs(
         workgroups=tiles.workgroups(gemms.m, gemms.n, gemms.batch, *tile, kernels.split_k),
         steps=steps,
+        unit=unit,
         core=core,
         feed=feed,
         power=drawn,
@@ -155,7 +160,8 @@ class Pace:
         costs, machine = self.costs, self.machine
         share = active / machine.compute_units
         loaded = self.latency * (1.0 + machine.loaded_latency_share * share)
-        step = loop.step_cycles(residents, costs.core, costs.feed, loaded, self.stages)
+        step = loop.step_cycles(
+            residents, costs.unit, costs.feed, loaded, self.stages, machine.overlap_exponent)
         step = step + residents * costs.power
         return contention.lockstep_cycles(
             residents, costs.steps, step, costs.feed, self.latency, self.stages, costs.store,
@@ -209,8 +215,8 @@ def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
 
     References
     ----------
-    .. [1] Derived for this package from data/measurements/h200; ../shared/design/gpu-closed-form.md
-       is the study it grew from. Valid for equal GEMMs, warm L2, main loops with prefetch.
+    .. [1] Derived for this package from data/measurements/h200/gemm_concurrent.csv.gz. Valid for
+       equal GEMMs, warm L2, main loops with prefetch.
     """
     return _time(machine, gemms, kernels, occupancy, degree, rounds, tail=True)
 

@@ -28,7 +28,7 @@ LEAST_ROWS = 500
 LEAST_GEMMS = 20
 
 #: Parameters that only rows of different GEMMs determine; fitted to those, with the others fixed.
-OF_MEMBERS = ("member_start_s",)
+OF_MEMBERS = ("member_start_s", "member_clock_drop_share")
 OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS)
 
 
@@ -126,8 +126,10 @@ def standard_errors(values, free, jacobian, residuals, labels):
     scores = np.zeros((group.max() + 1, jacobian.shape[1]))
     pull = residuals * (1 + (residuals / ROBUST_SCALE) ** 2) ** 0.25
     np.add.at(scores, group, jacobian * pull[:, None])
-    bread = np.linalg.pinv(jacobian.T @ jacobian)
-    spread = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
+    bread = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
+    variance = np.diag(bread @ (scores.T @ scores) @ bread)
+    # Rounding can leave a negative where the rows do not determine a direction.
+    spread = np.sqrt(np.maximum(variance, 0.0))
     return {name: float(values[name] * error) for name, error in zip(free, spread)}
 
 
@@ -191,6 +193,7 @@ def calibrate(rows, device, files, progress=False):
     unseen = np.concatenate([np.log(part.seconds / unseen_seconds(part, device, folds))
                              for part in equal])
     degrees = np.concatenate([part.degree for part in equal])
+    folded = np.array([fold_of(label) for label in labels])
     provenance = {
         "files": list(files),
         "rows": sum(len(part.seconds) for part in rows),
@@ -203,6 +206,10 @@ def calibrate(rows, device, files, progress=False):
         "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
         "ranges": _ranges(equal),
         "interval": intervals(degrees, unseen),
+        # Without the fold's own residuals: what its GEMMs may be judged by.
+        "fold_intervals": {
+            str(fold): intervals(degrees[folded != fold], unseen[folded != fold])
+            for fold in range(FOLDS)},
         "gemms": distinct,
         "folds": {fold: {name: _short(value) for name, value in found.items()}
                   for fold, found in folds.items()},

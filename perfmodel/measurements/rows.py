@@ -97,21 +97,24 @@ class MemberRows:
         return mixed_time(machine, self.members, self.one_carveout)
 
 
-def with_resources(table, kernel_files=None):
+def with_resources(table, device, kernel_files=None):
     """The table with compiler-reported resources joined by tile columns where they are known.
 
     Parameters
     ----------
     table : DataFrame
         Rows with tile columns; what it has itself is kept.
+    device : Gpu
     kernel_files : sequence of path, optional
-        The shipped H200 kernels, if None.
+        If None the shipped kernels, which were compiled for Hopper, on a Hopper device.
 
     Raises
     ------
     ValueError
         As in `table.read_kernels`.
     """
+    if kernel_files is None and not device.architecture.startswith("hopper"):
+        return table
     if kernel_files is None:
         kernel_files = [data_path("measurements", "h200", "kernels.csv")]
     known = pd.concat([read_kernels(path) for path in kernel_files]).drop_duplicates(KERNEL)
@@ -215,7 +218,7 @@ def members_selected(table, members, device, kernel_files=None):
     for i in range(1, members + 1):
         names = {f"{name}_{i}": name for name in ("m", "n", "k", *KERNEL)}
         side = table[["device", "dtype", *names]].rename(columns=names).assign(batch=1)
-        side = with_resources(side, kernel_files)
+        side = with_resources(side, device, kernel_files)
         reason = pd.Series(refusals(side, device), index=table.index)
         reasons = reasons.where(reasons != "", reason)
         sides.append(side)

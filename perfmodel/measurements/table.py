@@ -31,7 +31,7 @@ KERNEL = list(KERNEL_COLUMNS)
 _PROBLEM = ["m", "n", "k"]
 
 _RESOURCES = {
-    "registers_per_thread": AMOUNT,
+    "registers_per_thread": SIZE,
     "register_spills": AMOUNT,
     "lds_bytes": AMOUNT,
     "workgroups_per_cu": AMOUNT,
@@ -256,7 +256,9 @@ def read_members(path):
         As in `read_measurements`.
     """
     header = read_header(path)
-    members = max(2, *(int(i) for c in header for i in re.findall(r"^m_([0-9]{1,2})$", c)), 0)
+    named = "|".join((*_PROBLEM, *KERNEL))
+    members = max(
+        2, *(int(i) for c in header for i in re.findall(rf"^(?:{named})_([0-9]{{1,2}})$", c)), 0)
     numbers = range(1, members + 1)
     required = {"device": NAME, "dtype": DTYPE}
     required |= {f"{column}_{i}": SIZE for i in numbers for column in (*_PROBLEM, *KERNEL)}

@@ -1,5 +1,7 @@
 """How far predictions are from measurements that no fit has seen."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 
@@ -38,12 +40,14 @@ def unseen_values(device, labels):
     ------
     at : ndarray of bool, shape (row,)
     values : dict of parameter name to float, or None for the device's own
+    fold : str, or None
     """
     seen = set(device.fit.get("gemms", ()))
     folds = device.fit.get("folds", {})
     group = np.array([fold_of(label) if label in seen and folds else -1 for label in labels])
     for fold in np.unique(group):
-        yield group == fold, folds.get(str(fold))
+        known = str(fold) if fold >= 0 else None
+        yield group == fold, folds.get(known), known
 
 
 def predictions(table, device):
@@ -61,16 +65,17 @@ def predictions(table, device):
         With ``predicted_us``, ``predicted_low_us`` and ``predicted_high_us``: the model's, and the
         ends of its stated 90 % interval (NaN where the fit states none).
     """
-    predicted = np.empty(len(table))
+    times = np.empty((3, len(table)))
     for dtype, group in table.groupby("dtype"):
         rows = rows_of(group, device, dtype)
-        seconds = np.empty(len(group))
-        for at, values in unseen_values(device, rows.labels):
-            seconds[at] = rows[at].predicted(device, values)
-        predicted[table.index.get_indexer(group.index)] = seconds / US
-    low, high = interval_factors(device, table["concurrency_degree"].to_numpy())
-    return table.assign(
-        predicted_us=predicted, predicted_low_us=predicted * low, predicted_high_us=predicted * high)
+        found = np.empty((3, len(group)))
+        for at, values, fold in unseen_values(device, rows.labels):
+            seconds = rows[at].predicted(device, values)
+            low, high = interval_factors(device, rows.degree[at], fold)
+            found[:, at] = seconds, seconds * low, seconds * high
+        times[:, table.index.get_indexer(group.index)] = found / US
+    predicted, low, high = times
+    return table.assign(predicted_us=predicted, predicted_low_us=low, predicted_high_us=high)
 
 
 def errors(table):
@@ -154,7 +159,7 @@ def library_errors(table, device):
         degrees = np.unique(group["concurrency_degree"])
         kernels = kernel_space(device, dtype)
         best = np.empty((len(problems), len(degrees)))
-        for at, values in unseen_values(device, problems.labels):
+        for at, values, _ in unseen_values(device, problems.labels):
             space = evaluate(device, problems[at], kernels, degrees, int(rounds), values)
             best[at] = np.nanmin(space.seconds, axis=1) / US
         known = pd.DataFrame(best, columns=degrees, index=pd.MultiIndex.from_frame(distinct))
@@ -183,7 +188,7 @@ def validate(table, device, kernel_files=None):
     ValueError
         If not one row can be predicted.
     """
-    rows, skipped = selected(with_resources(kernel_rows(table), kernel_files), device)
+    rows, skipped = selected(with_resources(kernel_rows(table), device, kernel_files), device)
     library, library_skipped = selected_library(library_rows(table), device)
     skipped = dict(skipped) | library_skipped
     refuse_nothing_left(len(rows) + len(library), skipped, device)
@@ -225,7 +230,7 @@ def validate_members(table, members, device, kernel_files=None):
         at = rows.index.get_indexer(group.index)
         part = member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
         seconds = np.empty(len(group))
-        for some, values in unseen_values(device, part.labels):
+        for some, values, _ in unseen_values(device, part.labels):
             seconds[some] = part[some].predicted(device, values)
         predicted[at], measured[at] = seconds / US, part.seconds / US
     compared = rows.assign(predicted_us=predicted, time_us=measured)
@@ -253,6 +258,11 @@ def merged(reports):
     if len(reports) == 1:
         return reports[0]
     whole = {}
+    if all("members" in report for report in reports):
+        rows = sum(report["rows"] for report in reports)
+        skipped = sum((Counter(report["skipped"]) for report in reports), Counter())
+        mean = sum(report["rows"] * report["mape_pct"] for report in reports) / rows
+        whole = {"rows": rows, "skipped": dict(skipped), "mape_pct": mean}
     for report in reports:
         if "members" not in report:
             whole |= report
@@ -289,7 +299,9 @@ def _kernel_report(table):
     inside = table["time_us"].between(table["predicted_low_us"], table["predicted_high_us"])
     stated = table["predicted_low_us"].notna()
     return errors(table) | {
-        "estimated_resources": int(table["registers_per_thread"].isna().sum()),
+        "estimated_resources": int(
+            table["registers_per_thread"].isna().sum() if "registers_per_thread" in table
+            else len(table)),
         "by_degree": by_degree,
         "regret": regret(table, "predicted_us"),
         "regret_isolated_best": regret(table, "isolated_us"),
