@@ -1,9 +1,12 @@
 """Validation: the bars on unseen rows, what is skipped, and figures of merit by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from perfmodel.cli import main
 from perfmodel.device_files import load_device
 from perfmodel.devices import Fitted, with_fit
 from perfmodel.gpu.kernels import kernel_space
@@ -313,3 +316,10 @@ def test_a_perfect_table_has_no_error(tmp_path):
     assert report["spearman"] == pytest.approx(1)
     assert report["interval_coverage"] == 1
     assert gemms(72, 80, 96).labels[0] not in H200.fit["gemms"]
+
+
+def test_the_readme_shows_what_the_command_prints(capsys):
+    readme = Path(__file__).parent.parent / "README.md"
+    assert main(["validate"]) == 0
+    printed = capsys.readouterr().out
+    assert printed in readme.read_text(encoding="utf-8")

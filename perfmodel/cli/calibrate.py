@@ -51,6 +51,9 @@ def run(given):
          for name, f in report["parameters"].items()]))
     say(f"\n{report['rows']} rows; mean absolute error of GEMMs left out of the fit:"
         f" {report['unseen_mape_pct']:.2f} %")
+    kept = fitted.fit["not_determined"]
+    if kept:
+        say(f"not determined by these rows, left as they start: {', '.join(kept)}")
     for reason, count in skipped.items():
         say(f"skipped {count}: {reason}")
     say(f"written: {given.output}")

@@ -1,7 +1,8 @@
 """What stays in the last-level cache when operands are used again and again."""
 
-#: How sharply hits turn into misses around the capacity; measured sweeps (data/measurements/h200/
-#: micro/l2_read.csv) fall from full to HBM rate between 36 and 48 MiB.
+#: How sharply hits turn into misses around the capacity. The GEMMs do not tell: 4 to 20 fit alike.
+#: A plain sweep (data/measurements/h200/micro/l2_read.csv) falls from full to HBM rate between 36
+#: and 52 MiB, later than GEMMs do.
 MISS_EXPONENT = 8
 
 
