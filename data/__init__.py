@@ -1,1 +1,1 @@
-"""Devices, measurements and published values shipped with the package; README.md says what is what."""
+"""Devices, measurements and published values; README.md says what is what."""

@@ -77,7 +77,8 @@ class Grid:
 def grid():
     """The shipped table as a `Grid`, read once a process; not to be modified."""
     device = load_device(DEVICE)
-    table, _ = selected(with_resources(kernel_rows(read_measurements(data_path(*_FILE))), device), device)
+    measured = kernel_rows(read_measurements(data_path(*_FILE)))
+    table, _ = selected(with_resources(measured, device), device)
     axes = [[*GEMM], [*KERNEL], ["concurrency_degree"]]
     table = predictions(table, device).sort_values([name for axis in axes for name in axis])
     shape = tuple(len(table[axis].drop_duplicates()) for axis in axes)

@@ -101,7 +101,7 @@ def _name_roofs(axes):
     peak = device.compute_units * device.clock_hz * device.matrix_rate(DTYPE)
     low, high = _INTENSITY
     text = {"color": GREY, "fontsize": 7, "textcoords": "offset points"}
-    axes.annotate(f"matrix peak {peak / 1e12:.0f} TFLOP/s", (high, peak / 1e12), (0, 3),
+    axes.annotate(f"matrix peak {peak / 1e12:.0f} TFLOP/s", (high, peak / 1e12), (-4, 3),
                   ha="right", **text)
     lower = f"HBM {device.hbm_bytes_per_s / 1e12:.1f} TB/s", device.hbm_bytes_per_s, "top", -2
     upper = f"L2 {device.l2_bytes_per_s / 1e12:.1f} TB/s", device.l2_bytes_per_s, "bottom", 1

@@ -17,7 +17,8 @@ CAPTION = (
     "isolation (D, left bar) and with the one that is fastest at the degree (G, right bar), both "
     "by measured time. Bars: the model's time by term, with parameters fitted without that GEMM; "
     "a term is what its cost adds to the total, so a cost hidden behind others shows as next to "
-    "nothing. Points: measured time of the same kernels. GEMMs as m x n x k."
+    "nothing. Points: measured time of the same kernels; the distance "
+    "to the bar is the model's error. GEMMs as m x n x k."
 )
 
 #: GEMMs of the measured table, m x n x k, and what is typical of each.

@@ -23,6 +23,7 @@ from perfmodel.measurements.table import kernel_rows, read_measurements
 from perfmodel.problems import parse_gemm
 from perfmodel.resources import data_path
 
+TILES = ",".join(KERNEL)
 NAMES = [command.__name__.rsplit(".", 1)[1] for command in COMMANDS]
 GEMM = "512x1024x2048"
 HEADER = (
@@ -602,3 +603,57 @@ def test_a_reader_that_has_gone_is_no_traceback():
 def test_the_same_bytes_again(run):
     command = ["predict", "h200", "--gemm", "333x777x1111", "--degree", "5", "--json"]
     assert run(*command) == run(*command)
+
+
+def test_a_negative_size_is_refused_by_its_rule(refused):
+    assert refused("predict", "h200", "--gemm", "-1x2x3") == (
+        f"perfmodel predict: m {SIZE} '-1' (in GEMM '-1x2x3')")
+
+
+def test_kernels_with_tile_columns_only(run):
+    shipped = data_path("measurements", "h200", "kernels.csv").read_text().splitlines()
+    write("k.csv", *(",".join(line.split(",")[:6]) for line in shipped[1:]), header=TILES)
+    write("t.csv", ROW)
+    found = json.loads(run("validate", "t.csv", "--kernels", "k.csv", "--json"))
+    assert found["estimated_resources"] == found["rows"] == 1
+
+
+def test_members_that_lack_a_size_are_refused(refused):
+    source = data_path("measurements", "h200", "mixed_quadruples.csv.gz")
+    pd.read_csv(source, nrows=4).drop(columns="m_3").to_csv("q.csv", index=False)
+    assert "m_3" in refused("validate", "q.csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('dtypes = ["fp16"]', "dtypes = 5", "dtypes must be a list of text, not 5"),
+        ("m = [64, 4800]", "m = 64", "ranges.m must be two numbers, least and greatest, not 64"),
+        ("tail_share = { value = ", "tail_share = { value = -", "fitted tail_share must be from"),
+        ("tail_share = {", "tale_share = {", "fitted parameter must be one of"),
+    ],
+)
+def test_a_fit_that_makes_no_sense(refused, old, new, line):
+    text = data_path("devices", "h200.toml").read_text()
+    assert old in text
+    Path("mine.toml").write_text(text.replace(old, new, 1))
+    assert line in refused("predict", "mine.toml", "--gemm", GEMM)
+
+
+def test_a_pipe_is_not_replaced(refused, own_folder):
+    os.mkfifo("pipe.csv")
+    line = refused("space", "h200", "--gemm", GEMM, "-o", "pipe.csv", code=1)
+    assert line == "perfmodel space: cannot write pipe.csv: it is not a regular file"
+
+
+def test_closed_output_is_no_traceback():
+    command = f"{sys.executable} -m perfmodel devices >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_kernel_table_none_of_which_fits(run):
+    write("k.csv", "63,64,64,3,4,1", "256,256,256,5,8,1", header=TILES)
+    printed = run("space", "h200", "--gemm", GEMM, "--kernels", "k.csv")
+    assert "tile sides are not multiples of 16 and 8" in printed
+    assert "too much LDS" in printed

@@ -152,7 +152,7 @@ def test_both_orders_of_the_branches_are_averaged():
 
 
 def test_merged_reports():
-    pairs = [{"members": 2, "rows": 10, "mape_pct": 4.0}, {"members": 2, "rows": 30, "mape_pct": 8.0}]
+    pairs = [{"members": 2, "rows": rows, "mape_pct": mape} for rows, mape in ((10, 4), (30, 8))]
     whole = merged([{"rows": 5, "mape_pct": 1.0}, *pairs])
     assert whole["rows"] == 5
     assert whole["pair_mape_pct"] == pytest.approx((10 * 4 + 30 * 8) / 40)

@@ -263,7 +263,8 @@ def test_every_field_of_the_machine_is_used():
 def test_a_worked_time():
     # One workgroup of 64 x 64 x 64, one step, with round parameters and nothing else in the way:
     # matrix 2 x 64^3 / 2^10 = 512; LDS 16 KiB / 2^60, feed 16 KiB / 2^60: about 0; core 512.
-    # exponent 2 (3 - 1)^2 = 8; V8(512, 400 / (3 - 1) = 200) = 512 (1 + (200/512)^8)^(1/8) = 512.0347
+    # exponent 2 (3 - 1)^2 = 8; V8(512, 400 / (3 - 1) = 200) = 512 (1 + (200/512)^8)^(1/8), so
+    # 512.0347
     # cycles = 400 + 512.0347 + 64 x 64 x 2 / 64 + 1000 = 2040.0347; at 1 GHz, and a gap of 1 us.
     machine = Machine(**dict.fromkeys((field.name for field in fields(Machine)), 0.0))
     machine = replace(

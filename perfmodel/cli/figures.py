@@ -27,9 +27,9 @@ h1 { font-size: 1.5rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .5rem; }
 nav ol { padding-left: 1.5rem; }
 figure { margin: 0; }
-.picture { display: block; overflow-x: auto; }
+.picture { display: block; }
 section { margin: 2.5rem 0; padding-top: 1.5rem; border-top: 1px solid #8886; }
-img { display: block; width: 100%; min-width: 36rem; height: auto; }
+img { display: block; width: 100%; height: auto; }
 img { background: #fff; border-radius: 4px; }
 figcaption { margin: .75rem 0 0; max-width: 48rem; }
 a { color: light-dark(#0645ad, #8ab4f8); }
@@ -55,7 +55,7 @@ _LINK = Template('<li><a href="#$name">$title</a></li>')
 _SECTION = Template("""<section id="$name">
 <h2>$title</h2>
 <figure>
-<a class="picture" href="$name.pdf"><img src="$name.png" alt="$title: described below"></a>
+<a class="picture" href="$name.png"><img src="$name.png" alt="$title: described below"></a>
 <figcaption>$caption
 <br><a href="$name.pdf">PDF</a> · <a href="$name.csv">table (CSV)</a></figcaption>
 </figure>

@@ -60,7 +60,8 @@ PARAMETERS = {
     "exposed_start_share": Parameter("1", 0.3, 0.01, 1, "start that a full chip does not hide"),
     "stagger_share": Parameter("1", 0.65, 0.01, 3, "residents lost while branches start"),
     "l2_capacity_share": Parameter("1", 0.53, 0.1, 1, "share of L2 that keeps operands"),
-    "clock_drop_share": Parameter("1", 0.7, 0.01, 2, "most that matrix work is stretched by the power limit"),
+    "clock_drop_share": Parameter(
+        "1", 0.7, 0.01, 2, "most that the power limit stretches matrix work"),
     "clock_drop_flop": Parameter("FLOP", 25e9, 1e8, 1e12, "launch at half of that"),
     "member_start_s": Parameter(
         "s", 0.35e-6, 1e-8, 1e-5, "what each further branch of different GEMMs adds"),

@@ -187,13 +187,10 @@ def calibrate(rows, device, files, progress=False):
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
         values, errors = _fitted(equal, mixed, device, start_values(), bar.update)
-        folds = {
-            str(fold): _fitted(_left(equal, fold), _left(mixed, fold), device, values, bar.update)[0]
-            for fold in range(FOLDS)}
-    unseen = np.concatenate([np.log(part.seconds / unseen_seconds(part, device, folds))
-                             for part in equal])
-    degrees = np.concatenate([part.degree for part in equal])
-    folded = np.array([fold_of(label) for label in labels])
+        folds = {}
+        for fold in range(FOLDS):
+            left = _left(equal, fold), _left(mixed, fold)
+            folds[str(fold)], _ = _fitted(*left, device, values, bar.update)
     provenance = {
         "files": list(files),
         "rows": sum(len(part.seconds) for part in rows),
@@ -203,13 +200,8 @@ def calibrate(rows, device, files, progress=False):
                   f" {FOLDS} folds by GEMM",
         # What the rows say nothing of keeps its start value, with no error.
         "not_determined": [name for name in PARAMETERS if errors.get(name, 0) == 0],
-        "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
+        **_unseen_errors(equal, device, folds),
         "ranges": _ranges(equal),
-        "interval": intervals(degrees, unseen),
-        # Without the fold's own residuals: what its GEMMs may be judged by.
-        "fold_intervals": {
-            str(fold): intervals(degrees[folded != fold], unseen[folded != fold])
-            for fold in range(FOLDS)},
         "gemms": distinct,
         "folds": {fold: {name: _short(value) for name, value in found.items()}
                   for fold, found in folds.items()},
@@ -218,6 +210,21 @@ def calibrate(rows, device, files, progress=False):
         name: Fitted(_short(values[name]), _short(errors.get(name, 0.0)), parameter.unit)
         for name, parameter in PARAMETERS.items()}
     return with_fit(device, fitted, provenance)
+
+
+def _unseen_errors(equal, device, folds):
+    """Mean error of GEMMs left out of the fit, and the intervals that hold their times."""
+    unseen = np.concatenate([np.log(part.seconds / unseen_seconds(part, device, folds))
+                             for part in equal])
+    degrees = np.concatenate([part.degree for part in equal])
+    fold = np.concatenate([[fold_of(label) for label in part.labels] for part in equal])
+    return {
+        "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
+        "interval": intervals(degrees, unseen),
+        # Without the fold's own residuals: what its GEMMs may be judged by.
+        "fold_intervals": {
+            str(i): intervals(degrees[fold != i], unseen[fold != i]) for i in range(FOLDS)},
+    }
 
 
 def unseen_seconds(part, device, folds):
@@ -241,7 +248,7 @@ def _fitted(equal, mixed, device, start, watch):
     """Values and standard errors: of equal GEMMs first, then of different ones with those fixed."""
     values, errors = start, {}
     for rows, free in ((equal, OF_EQUALS), (mixed, OF_MEMBERS)):
-        if rows:
+        if sum(len(part.seconds) for part in rows):
             values, jacobian, residuals = fit(rows, device, values, free, watch)
             labels = np.concatenate([part.labels for part in rows])
             errors |= standard_errors(values, free, jacobian, residuals, labels)
