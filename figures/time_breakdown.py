@@ -5,8 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from perfmodel.figures.measured import DTYPE, MEASURED, grid
+from perfmodel.gpu.breakdown import TERMS, breakdown
 from perfmodel.gpu.machine import machine_of
-from perfmodel.gpu.timing import TERMS, breakdown
 from perfmodel.measurements.validate import unseen_values
 from perfmodel.plotting import COLOURS, MARKERS, PAGE_WIDTH, style
 from perfmodel.units import US

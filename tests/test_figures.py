@@ -13,7 +13,7 @@ from perfmodel.cli import main
 from perfmodel.figures import NAMES, load
 from perfmodel.figures.measured import MEASURED, MODELLED, grid
 from perfmodel.figures.time_breakdown import TERM_STYLES, TYPICAL
-from perfmodel.gpu.timing import TERMS
+from perfmodel.gpu.breakdown import TERMS
 from perfmodel.measurements import validate
 
 DEGREES = [1, 2, 4, 8, 16]

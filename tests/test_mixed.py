@@ -17,7 +17,7 @@ from perfmodel.gpu.mixed import member_of, mixed_time
 from perfmodel.gpu.timing import isolated_time
 from perfmodel.measurements.rows import member_rows_of, members_selected
 from perfmodel.measurements.table import read_members
-from perfmodel.measurements.validate import merged, validate_members
+from perfmodel.measurements.validate_members import merged, validate_members
 from perfmodel.problems import gemms
 from perfmodel.resources import data_path
 

@@ -10,7 +10,8 @@ from perfmodel.gpu.machine import machine_of
 from perfmodel.gpu.parameters import PARAMETERS, borrowed, values_of
 from perfmodel.gpu.predict import advise, as_record, interval_factors, outside_of, predict
 from perfmodel.gpu.space import Space, evaluate
-from perfmodel.gpu.timing import TERMS, concurrent_time
+from perfmodel.gpu.breakdown import TERMS
+from perfmodel.gpu.timing import concurrent_time
 from perfmodel.problems import gemms, parse_gemm
 
 H200 = load_device("h200")

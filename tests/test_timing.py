@@ -13,7 +13,8 @@ from perfmodel.gpu.kernels import kernel_space, kernels_from, occupancy_of
 from perfmodel.gpu.machine import Machine, machine_of
 from perfmodel.gpu.parameters import borrowed
 from perfmodel.gpu.space import evaluate
-from perfmodel.gpu.timing import TERMS, breakdown, concurrent_time, isolated_time
+from perfmodel.gpu.breakdown import TERMS, breakdown
+from perfmodel.gpu.timing import concurrent_time, isolated_time
 from perfmodel.problems import gemms
 
 H200 = load_device("h200")

@@ -26,7 +26,8 @@ def run(given):
     """Run the command."""
     from perfmodel.measurements.table import (
         read_members, read_several_measurements, table_kind)
-    from perfmodel.measurements.validate import merged, validate, validate_members
+    from perfmodel.measurements.validate import validate
+    from perfmodel.measurements.validate_members import merged, validate_members
     from perfmodel.resources import data_path
 
     device = device_of(given.device, given.parameters_from)

@@ -6,11 +6,11 @@ import numpy as np
 
 from perfmodel.equations.occupancy import LIMITS
 from perfmodel.equations.waves import waves
+from perfmodel.gpu.breakdown import breakdown
 from perfmodel.gpu.kernels import KERNEL, Kernels, kernel_space, occupancy_of
 from perfmodel.gpu.machine import machine_of
 from perfmodel.gpu.space import evaluate
-from perfmodel.gpu.timing import ROUNDS, breakdown, costs_of
-from perfmodel.problems import Gemms
+from perfmodel.gpu.timing import ROUNDS, costs_of
 from perfmodel.units import US
 
 

@@ -1,10 +1,10 @@
-"""Isolated and concurrent time of GEMMs on a GPU, and what the time is made of.
+"""Isolated and concurrent time of equal GEMMs on a GPU.
 
 Everything broadcasts. For a whole space index the inputs apart, in the order (problem, kernel,
 degree): ``gemms[:, None, None]``, ``kernels[None, :, None]``, ``degree[None, None, :]``.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,23 +18,6 @@ ROUNDS = 3
 #: Bytes of an element of C as it leaves a workgroup where parts are added (fp32); elsewhere C has
 #: the operands' dtype.
 SPLIT_BYTES = 4
-
-#: Terms of a breakdown, and the fields of `Machine` each is the cost of, with the power by which
-#: the cost goes: a rate is a cost to the power of -1.
-TERMS = {
-    "matrix_pipe": {"matrix_flop_per_clk": -1},
-    "operand_feed": {"port_bytes_per_clk": -1, "lds_bytes_per_clk": -1},
-    "latency": {"load_latency_clk": 1},
-    "hbm": {"hbm_bytes_per_s": -1},
-    "split_k": {"atomic_bytes_per_clk": -1},
-    "store": {"store_bytes_per_clk": -1},
-    "launch": {
-        "launch_gap_s": 1, "branch_start_s": 1, "workgroup_start_clk": 1, "wide_start_clk": 1},
-    "tail": {},
-}
-
-#: Relative step of the differences in `breakdown`.
-_STEP = 1e-5
 
 
 @dataclass(frozen=True)
@@ -218,7 +201,7 @@ def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
     .. [1] Derived for this package from data/measurements/h200/gemm_concurrent.csv.gz. Valid for
        equal GEMMs, warm L2, main loops with prefetch.
     """
-    return _time(machine, gemms, kernels, occupancy, degree, rounds, tail=True)
+    return modelled_time(machine, gemms, kernels, occupancy, degree, rounds, tail=True)
 
 
 def isolated_time(machine, gemms, kernels, occupancy):
@@ -232,45 +215,15 @@ def isolated_time(machine, gemms, kernels, occupancy):
     return concurrent_time(machine, gemms, kernels, occupancy, 1)
 
 
-def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
-    r"""The concurrent time, split into `TERMS` that sum to it [s].
-
-    The time is homogeneous of degree one in its costs, so by Euler's theorem
-
-    .. math:: T = \sum_i x_i \frac{\partial T}{\partial x_i}
-
-    and each term is what its cost contributes: a cost hidden behind others has a term near zero.
-    The tail of the last wave comes first: it is what the time would lose if the partial wave after
-    a full one took no more than its share of a full one.
+def modelled_time(machine, gemms, kernels, occupancy, degree, rounds, tail):
+    """`concurrent_time`, with the tail of the last wave or as if that took but its share [s].
 
     Parameters
     ----------
     machine, gemms, kernels, occupancy, degree, rounds
         As in `concurrent_time`.
-
-    Returns
-    -------
-    dict of term name to ndarray
+    tail : bool
     """
-    inputs = (gemms, kernels, occupancy, degree, rounds)
-    total = _time(machine, *inputs, tail=True)
-    even = np.minimum(_time(machine, *inputs, tail=False), total)
-    terms = {}
-    for term, costs in TERMS.items():
-        up, down = (_time(_scaled(machine, costs, 1 + s), *inputs, tail=False)
-                    for s in (_STEP, -_STEP))
-        terms[term] = (up - down) / (2 * _STEP)
-    # The differences are exact to about 1e-9; scaling makes the sum exact.
-    scale = even / sum(terms.values())
-    return {name: term * scale for name, term in terms.items()} | {"tail": total - even}
-
-
-def _scaled(machine, costs, factor):
-    return replace(
-        machine, **{name: getattr(machine, name) * factor**power for name, power in costs.items()})
-
-
-def _time(machine, gemms, kernels, occupancy, degree, rounds, tail):
     degree = np.asarray(degree, float)
     costs = costs_of(machine, gemms, kernels)
     footprint = degree * costs.footprint
