@@ -158,8 +158,10 @@ def test_text_and_json_of_predict_agree(run, options):
         assert f"{part['concurrent_time_us']:.2f} us" in rows[f"time of {found['degree']} together"]
         assert f"{part['waves']:.2f}" in rows["waves"]
         assert part["binds"].replace("_", " ") in rows["binds"]
-        low, high = part["interval_90_us"]
-        assert f"{low:.2f} to {high:.2f} us" in rows["90 % interval"]
+        stated = part["interval_90_us"]
+        assert (stated is None) == bool(part["outside_calibrated_range"])
+        ends = f"{stated[0]:.2f} to {stated[1]:.2f} us" if stated else "not stated"
+        assert ends in rows["90 % interval"]
         for term, value in part["breakdown_us"].items():
             assert f"{value:.2f} us" in rows[term.replace("_", " ")]
         assert all(axis in text for axis in part["outside_calibrated_range"])

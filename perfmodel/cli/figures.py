@@ -85,6 +85,8 @@ def run(given):
     if given.list:
         _say_list({name: module.TITLE for name, module in modules.items()}, given.json)
         return
+    if not given.output:
+        raise refusal("-o", "the name of a folder", given.output)
     folder = _folder(given.output)
     written = [_write(name, modules[name], folder) for name in _progress(modules)]
     index = folder / "index.html"

@@ -25,7 +25,8 @@ class Prediction:
     isolated_seconds, concurrent_seconds : float
         Time alone; time of one launch on each branch [s].
     interval_seconds : tuple of float
-        Ends of the stated 90 % interval of the concurrent time; NaN where none is stated [s].
+        Ends of the stated 90 % interval of the concurrent time [s]; NaN where none is stated: the
+        fit states none, or the query lies outside what it saw.
     occupancy : int
         Workgroups on a compute unit.
     occupancy_limit : str
@@ -152,7 +153,9 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     machine = machine_of(device, gemm.dtype)
     workgroups = costs_of(machine, gemm, kernel).workgroups
     terms = breakdown(machine, gemm, kernel, occupancy, degree, rounds)
-    low, high = interval_factors(device, degree)
+    outside = outside_of(device, gemm, kernel, degree)
+    # Residuals of the calibrated range say nothing of a query beyond it.
+    low, high = (np.nan, np.nan) if outside else interval_factors(device, degree)
     return Prediction(
         kernel=kernel,
         isolated_seconds=float(isolated),
@@ -163,7 +166,7 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
         workgroups=int(workgroups[0]),
         waves=float(waves(degree * workgroups, device.compute_units, occupancy)[0]),
         terms={name: float(term[0]) for name, term in terms.items()},
-        outside=outside_of(device, gemm, kernel, degree),
+        outside=outside,
     )
 
 
