@@ -81,6 +81,15 @@ def parse_device(text, where="device"):
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{where}: lists or tables are nested too deep") from None
+    try:
+        return _device(content, where)
+    except OverflowError:
+        raise ValueError(f"{where}: a number in it is too large") from None
+
+
+def _device(content, where):
     valid = (*TEXTS, *KINDS, "fitted", "fit")
     for key in content:
         one_of("key", key, valid, where)
@@ -210,18 +219,33 @@ def _fit(fit, where):
     for name in ("dtypes", "gemms"):
         if not _list_of(str, fit.get(name, [])):
             raise refusal(name, "a list of text", fit[name], place)
-    for name in ("ranges", "folds", "fold_intervals"):
+    for name in ("ranges", "interval", "folds", "fold_intervals"):
         _table(name, fit, place)
     for axis, ends in fit.get("ranges", {}).items():
         if not _list_of((int, float), ends) or len(ends) != 2:
             raise refusal(f"ranges.{axis}", "two numbers, least and greatest", ends, place)
-    stated = {"interval": fit.get("interval", {}), **fit.get("fold_intervals", {})}
-    for name, interval in stated.items():
-        columns = [interval.get(key) for key in ("degrees", "low", "high")] if interval else []
-        if not all(_list_of((int, float), column) for column in columns) or (
-                len({len(column) for column in columns}) > 1):
-            raise refusal(name, "degrees, low and high: equal lists of numbers", interval, place)
+    for fold, values in fit.get("folds", {}).items():
+        if not isinstance(values, dict) or not _list_of((int, float), [*values.values()]):
+            raise refusal(f"folds.{fold}", "a table of numbers", values, place)
+    intervals = {f"fold_intervals.{key}": i for key, i in fit.get("fold_intervals", {}).items()}
+    for name, interval in ({"interval": fit.get("interval")} | intervals).items():
+        if interval is not None and not _is_interval(interval):
+            raise refusal(
+                name, "degrees (rising), low and high: equal lists of numbers above 0", interval,
+                place)
     return fit
+
+
+def _is_interval(interval):
+    columns = [interval.get(key) for key in ("degrees", "low", "high")] if (
+        isinstance(interval, dict)) else [None]
+    if not all(_list_of((int, float), column) and column for column in columns):
+        return False
+    degrees, low, high = columns
+    positive = all(math.isfinite(x) and x > 0 for column in columns for x in column)
+    rising = all(first < second for first, second in zip(degrees, degrees[1:]))
+    equal = len(degrees) == len(low) == len(high)
+    return positive and rising and equal and all(x <= y for x, y in zip(low, high))
 
 
 def _list_of(kinds, value):

@@ -190,6 +190,9 @@ class Gpu:
 #: Unit of each field that a device file may give a value for.
 UNITS = MappingProxyType({f.name: f.metadata["unit"] for f in fields(Gpu) if f.metadata})
 
+#: Beyond it floats no longer count every integer.
+_LARGEST_COUNT = 2**53
+
 _METADATA = {f.name: f.metadata for f in fields(Gpu) if f.metadata}
 
 
@@ -301,7 +304,7 @@ def checked_value(key, value, where):
     if metadata["type"] is int:
         minimum = metadata["minimum"]
         whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if not whole or value < minimum:
+        if not whole or not minimum <= value <= _LARGEST_COUNT:
             raise refusal(key, f"an integer of at least {minimum}", value, where)
         return int(value)
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -632,6 +632,9 @@ def test_members_that_lack_a_size_are_refused(refused):
         ('dtypes = ["fp16"]', "dtypes = 5", "dtypes must be a list of text, not 5"),
         ("m = [64, 4800]", "m = 64", "ranges.m must be two numbers, least and greatest, not 64"),
         ("tail_share = { value = ", "tail_share = { value = -", "fitted tail_share must be from"),
+        ("[fit.interval]", "[fit.ignored]\n[fit.interval]\nlow = 5\n[fit.other]", "interval must be"),
+        ("compute_units = { value = 132", "compute_units = { value = 1" + "0" * 400, "compute_units"),
+        ("clock_hz = { value = 1.98e+9", "clock_hz = { value = 1" + "0" * 400, "is too large"),
         ("tail_share = {", "tale_share = {", "fitted parameter must be one of"),
     ],
 )
@@ -640,6 +643,25 @@ def test_a_fit_that_makes_no_sense(refused, old, new, line):
     assert old in text
     Path("mine.toml").write_text(text.replace(old, new, 1))
     assert line in refused("predict", "mine.toml", "--gemm", GEMM)
+
+
+def test_a_fold_that_makes_no_sense(refused):
+    text = data_path("devices", "h200.toml").read_text()
+    start = text.index("[fit.folds.0]")
+    Path("mine.toml").write_text(text[:start] + text[start:].replace("launch_gap_s = ",
+                                                                     "launch_gap_s = -", 1))
+    write("t.csv", *(ROW.replace("512,1024,2048", size) for size in (
+        "1024,1024,1024", "1024,1024,4096", "1024,1536,1536", "1024,2048,512", "256,768,768",
+        "128,768,768", "512,512,2048", "64,1024,1024", "512,1024,1024")))
+    assert "fold 0" in refused("validate", "t.csv", "--device", "mine.toml")
+
+
+def test_a_batch_and_other_rounds_are_outside_the_calibrated_range(run):
+    command = ["predict", "h200", "--gemm", GEMM + "x8", "--degree", "8", "--rounds", "1", "--json"]
+    found = json.loads(run(*command))["go_kernel"]
+    assert found["interval_90_us"] is None
+    assert {"batch 8 (calibrated 1 to 1)", "rounds 1 (calibrated 3 to 3)"} <= set(
+        found["outside_calibrated_range"])
 
 
 def test_a_pipe_is_not_replaced(refused, own_folder):

@@ -66,7 +66,8 @@ def test_round_trip_with_a_fit(tmp_path):
         "rows": np.int64(56550),
         "date": "2026-12-01",
         "files": ["gemm_concurrent.csv.gz", 'odd "name"\n.csv'],
-        "folds": {"gap_s": [1.3e-6, 1.4e-6], "1": {"mma": 3500.5, "converged": True}},
+        "folds": {"0": {"gap_s": 1.3e-6}, "1": {"mma": 3500.5}},
+        "notes": {"gap_s": [1.3e-6, 1.4e-6], "1": {"converged": True}},
     }
     plain = with_fit(load_device("h200"), {}, {})
     device = with_fit(plain, fitted, fit)

@@ -104,12 +104,32 @@ def values_of(device):
             f" {device.name} -o NEW.toml), or take another chip's, uncalibrated"
             " (--parameters-from h200)"
         )
-    values = {name: device.fitted[name].value for name in PARAMETERS}
-    for name, value in values.items():
-        lower, upper = PARAMETERS[name].lower, PARAMETERS[name].upper
-        if not lower <= value <= upper:
-            raise refusal(f"fitted {name}", f"from {lower:g} to {upper:g}", value, device.name)
-    return values
+    return checked({name: found.value for name, found in device.fitted.items()}, device.name)
+
+
+def checked(values, where):
+    """The values of all parameters, if each lies within its bounds.
+
+    Parameters
+    ----------
+    values : mapping of parameter name to float
+    where : str
+        For messages.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or missing, or a value is beyond the bounds of `PARAMETERS`.
+    """
+    for name in values:
+        one_of("fitted parameter", name, tuple(PARAMETERS), where)
+    for name, parameter in PARAMETERS.items():
+        if name not in values:
+            raise ValueError(f"{where}: no fitted {name}")
+        if not parameter.lower <= values[name] <= parameter.upper:
+            rule = f"from {parameter.lower:g} to {parameter.upper:g}"
+            raise refusal(f"fitted {name}", rule, values[name], where)
+    return dict(values)
 
 
 def borrowed(device, donor):

@@ -153,7 +153,7 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     machine = machine_of(device, gemm.dtype)
     workgroups = costs_of(machine, gemm, kernel).workgroups
     terms = breakdown(machine, gemm, kernel, occupancy, degree, rounds)
-    outside = outside_of(device, gemm, kernel, degree)
+    outside = outside_of(device, gemm, kernel, degree, rounds)
     # Residuals of the calibrated range say nothing of a query beyond it.
     low, high = (np.nan, np.nan) if outside else interval_factors(device, degree)
     return Prediction(
@@ -196,7 +196,7 @@ def interval_factors(device, degree, fold=None):
     return tuple(np.interp(np.log2(degree), known, stated[end]) for end in ("low", "high"))
 
 
-def outside_of(device, gemm, kernel, degree):
+def outside_of(device, gemm, kernel, degree, rounds=ROUNDS):
     """Axes on which a query lies outside what the device's parameters were fitted on.
 
     Parameters
@@ -205,18 +205,21 @@ def outside_of(device, gemm, kernel, degree):
     gemm : Gemms, length 1
     kernel : Kernels, length 1
     degree : int
+    rounds : int, optional
+        Of no consequence at degree 1.
 
     Returns
     -------
     tuple of str
         Such as ``k 16384 (calibrated 128 to 8192)``.
     """
-    values = {name: int(getattr(gemm, name)[0]) for name in ("m", "n", "k")}
+    values = {name: int(getattr(gemm, name)[0]) for name in ("m", "n", "k", "batch")}
     values |= {name: int(getattr(kernel, name)[0]) for name in KERNEL}
     values["concurrency_degree"] = degree
+    values |= {"rounds": rounds} if degree > 1 else {}
     found = []
     for name, (low, high) in device.fit.get("ranges", {}).items():
-        if not low <= values[name] <= high:
+        if name in values and not low <= values[name] <= high:
             found.append(f"{name} {values[name]} (calibrated {low} to {high})")
     dtypes = device.fit.get("dtypes", [gemm.dtype])
     if gemm.dtype not in dtypes:

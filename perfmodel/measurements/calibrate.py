@@ -271,5 +271,7 @@ def _ranges(rows):
     columns |= {
         name: np.concatenate([getattr(part.kernels, name) for part in rows])
         for name in ("macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps", "split_k")}
+    columns["batch"] = np.concatenate([part.gemms.batch for part in rows])
+    columns["rounds"] = np.concatenate([part.rounds for part in rows])
     columns["concurrency_degree"] = np.concatenate([part.degree for part in rows])
     return {name: [int(column.min()), int(column.max())] for name, column in columns.items()}

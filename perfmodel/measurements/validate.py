@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from perfmodel.gpu.kernels import kernel_space
+from perfmodel.gpu.parameters import checked
 from perfmodel.gpu.predict import interval_factors
 from perfmodel.gpu.space import evaluate
 from perfmodel.measurements.calibrate import fold_of
@@ -38,7 +39,10 @@ def unseen_values(device, labels):
     group = np.array([fold_of(label) if label in seen and folds else -1 for label in labels])
     for fold in np.unique(group):
         known = str(fold) if fold >= 0 else None
-        yield group == fold, folds.get(known), known
+        if known is not None and known not in folds:
+            raise ValueError(f"{device.name}: [fit.folds] has no fold {known}")
+        values = checked(folds[known], f"{device.name}, fold {known}") if known else None
+        yield group == fold, values, known
 
 
 def predictions(table, device):
