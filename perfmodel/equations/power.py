@@ -9,8 +9,7 @@ def power_cycles(matrix, flop, drop_share, drop_flop):
     A chip under steady matrix work lowers its clock; a GEMM replayed in a benchmark, or a layer
     repeated in a model, keeps it in that state. How low depends on the load of the last
     milliseconds, which one launch does not tell: its operations stand in for it, since large
-    launches are what keeps a chip at its limit. Without the term, GEMMs above 30 GFLOP are
-    predicted 14 % too fast on average.
+    launches are what keeps a chip at its limit.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ def power_cycles(matrix, flop, drop_share, drop_flop):
     ----------
     .. [1] data/measurements/h200/micro/clock.csv: the peak clock is 1.98 GHz; 1.8 GHz is held in
        GEMMs that leave most compute units idle, 1.3 to 1.65 GHz in those that fill the chip.
-       Single launches (mixed_pairs, mixed_quadruples) suffer a quarter of what replayed ones do.
+       Single launches (mixed_pairs, mixed_quadruples) suffer a third of what replayed ones do.
 
     Examples
     --------
