@@ -11,9 +11,9 @@ import signal
 import sys
 
 from perfmodel import __version__
-from perfmodel.cli import calibrate, devices, figures, predict, space, validate
+from perfmodel.cli import calibrate, devices, figures, measure, predict, space, validate
 
-COMMANDS = (devices, predict, space, calibrate, validate, figures)
+COMMANDS = (devices, predict, space, measure, calibrate, validate, figures)
 
 BAD_INPUT = 2
 FAILED = 1

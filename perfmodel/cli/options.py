@@ -41,11 +41,11 @@ def rounds_of(text):
 def kernels_of(path, device, dtype):
     """Candidates of a CSV file that fit the device, or of the rules if there is no file."""
     from perfmodel.gpu.kernels import infeasible, kernel_space, kernels_from
-    from perfmodel.measurements.table import read_kernels
+    from perfmodel.measurements.table import read_kernels_for
 
     if path is None:
         return kernel_space(device, dtype)
-    kernels = kernels_from(read_kernels(path).astype("float64"), dtype)
+    kernels = kernels_from(read_kernels_for(path, dtype), dtype)
     reasons = infeasible(device, kernels)
     if (reasons != "").all():
         raise ValueError(f"{path}: no kernel fits {device.name}; the first: {reasons[0]}")

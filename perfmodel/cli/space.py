@@ -57,14 +57,14 @@ def _table(given, device, degrees):
     from perfmodel.equations.occupancy import LIMITS
     from perfmodel.gpu.kernels import KERNEL, infeasible, kernels_from, occupancy_of, rule_kernels
     from perfmodel.gpu.space import evaluate
-    from perfmodel.measurements.table import read_kernels
+    from perfmodel.measurements.table import read_kernels_for
     from perfmodel.problems import parse_gemm
     from perfmodel.units import US
 
     if given.kernels is None:
         kernels = rule_kernels(device, given.dtype)
     else:
-        kernels = kernels_from(read_kernels(given.kernels).astype("float64"), given.dtype)
+        kernels = kernels_from(read_kernels_for(given.kernels, given.dtype), given.dtype)
     reasons = infeasible(device, kernels)
     can_run = reasons == ""
     workgroups, limit = occupancy_of(device, kernels)

@@ -12,7 +12,7 @@ from perfmodel.gpu.machine import machine_of
 from perfmodel.gpu.mixed import Member, member_of, mixed_time
 from perfmodel.gpu.timing import concurrent_time
 from perfmodel.measurements.table import KERNEL, read_kernels
-from perfmodel.problems import Gemms, gemms
+from perfmodel.problems import DTYPES, Gemms, gemms
 from perfmodel.resources import data_path
 from perfmodel.units import US
 
@@ -106,7 +106,8 @@ def with_resources(table, device, kernel_files=None):
         Rows with tile columns; what it has itself is kept.
     device : Gpu
     kernel_files : sequence of path, optional
-        If None the shipped kernels, which were compiled for Hopper, on a Hopper device.
+        If None the shipped kernels, which were compiled for Hopper, on a Hopper device. The first
+        file that has a kernel for a dtype is believed.
 
     Raises
     ------
@@ -115,15 +116,27 @@ def with_resources(table, device, kernel_files=None):
     """
     if kernel_files is None and not device.architecture.startswith("hopper"):
         return table
-    if kernel_files is None:
-        kernel_files = [data_path("measurements", "h200", "kernels.csv")]
-    known = pd.concat([read_kernels(path) for path in kernel_files]).drop_duplicates(KERNEL)
+    known = _known_kernels(kernel_files)
     extra = [name for name in _RESOURCES if name in known]
-    joined = table.merge(known[KERNEL + extra], on=KERNEL, how="left", suffixes=("", "_joined"))
+    key = ["dtype", *KERNEL]
+    joined = table.merge(known[key + extra], on=key, how="left", suffixes=("", "_joined"))
     for name in extra:
         if f"{name}_joined" in joined:
             joined[name] = joined[name].fillna(joined.pop(f"{name}_joined"))
     return joined.set_axis(table.index)
+
+
+def _known_kernels(files):
+    """Kernel tables as one, with a row for each dtype that it holds for."""
+    if files is None:
+        folder = data_path("measurements", "h200")
+        shipped = read_kernels(folder / "kernels.csv").assign(dtype="fp16")
+        tables = [shipped, read_kernels(folder / "kernels_dtypes.csv")]
+    else:
+        tables = [read_kernels(path) for path in files]
+    every = pd.DataFrame({"dtype": DTYPES})
+    whole = pd.concat([t if "dtype" in t else t.merge(every, how="cross") for t in tables])
+    return whole.drop_duplicates(["dtype", *KERNEL])
 
 
 def selected(table, device):

@@ -212,13 +212,38 @@ def read_waiting(path):
     return table
 
 
+def read_gemms(path):
+    """GEMMs of a CSV file with columns m, n, k and perhaps batch.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV, gzipped if named .gz.
+
+    Returns
+    -------
+    list of tuple of int
+        m, n, k, batch; each once.
+
+    Raises
+    ------
+    ValueError
+        As in `read_measurements`.
+    """
+    table, _ = _read(path, dict.fromkeys(_PROBLEM, SIZE), {"batch": SIZE}, "a table of GEMMs")
+    table = table if "batch" in table else table.assign(batch=1)
+    sizes = table[[*_PROBLEM, "batch"]].drop_duplicates()
+    return [tuple(map(int, row)) for row in sizes.itertuples(index=False)]
+
+
 def read_kernels(path):
     """Resources of kernels as a compiler and a driver report them, one row a kernel.
 
     Parameters
     ----------
     path : str or Path
-        CSV, gzipped if named .gz. Only the tile columns are required.
+        CSV, gzipped if named .gz. Only the tile columns are required. A ``dtype`` column says for
+        which operands a kernel was compiled; without it a row holds for all.
 
     Returns
     -------
@@ -230,10 +255,33 @@ def read_kernels(path):
     ValueError
         As in `read_measurements`.
     """
-    optional = {**_RESOURCES, **_CODE}
-    table, _ = _read(path, dict.fromkeys(KERNEL, SIZE), optional, "a kernel table", optional)
-    refuse_duplicates(path, table, KERNEL)
+    resources = {**_RESOURCES, **_CODE}
+    optional = {"dtype": DTYPE, **resources}
+    table, _ = _read(path, dict.fromkeys(KERNEL, SIZE), optional, "a kernel table", resources)
+    refuse_duplicates(path, table, [name for name in ("dtype", *KERNEL) if name in table])
     return table
+
+
+def read_kernels_for(path, dtype):
+    """The kernels of a table that hold for a dtype, all columns float64.
+
+    Parameters
+    ----------
+    path : str or Path
+    dtype : str
+
+    Raises
+    ------
+    ValueError
+        As in `read_kernels`, or if there is none.
+    """
+    table = read_kernels(path)
+    if "dtype" in table:
+        table = table[table.pop("dtype") == dtype]
+        if table.empty:
+            raise ValueError(f"{path}: no kernel for {dtype}")
+    numbers = [name for name in (*KERNEL, *_RESOURCES, *_CODE) if name in table]
+    return table[numbers].astype("float64")
 
 
 def read_members(path):

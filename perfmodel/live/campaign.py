@@ -1,0 +1,158 @@
+"""Measuring many jobs into a table: resumable, within a time budget, safe to interrupt."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from perfmodel.files import refuse_unwritable, write_table_atomic
+from perfmodel.measurements.csv_text import read_raw
+from perfmodel.units import US
+
+#: The table is written at least this often [s].
+_WRITE_SECONDS = 20.0
+
+#: So many failures one after the other mean that the GPU is lost, not that a kernel is bad.
+_FAILURES = 25
+
+
+class GpuLost(OSError):
+    """Everything fails: the GPU or its context is lost. What was measured is written."""
+
+
+def measure(runner, jobs, path, minutes=None, progress=False):
+    """Measure jobs into a table; those that the table has already are left as they are.
+
+    Each kernel is checked once on each GEMM before it is timed. The table is written whole now and
+    then, at the end, and when interrupted.
+
+    Parameters
+    ----------
+    runner : runner.GpuRunner or recorded.Recorded
+    jobs : iterable of plans.Job
+    path : str or Path
+        Table to write, CSV, gzipped if named .gz.
+    minutes : float, optional
+        No job begins later than this.
+    progress : bool
+        Whether to show a bar on stderr.
+
+    Returns
+    -------
+    Counter of str
+        Rows: ``measured`` now, ``kept`` from before, ``left`` for want of time, and those that
+        failed by reason.
+
+    Raises
+    ------
+    GpuLost
+    ValueError
+        If `path` holds another table.
+    OSError
+        If it cannot be written.
+    """
+    refuse_unwritable(path)
+    begin = time.monotonic()
+    jobs = list(jobs)
+    table = _Table(path, jobs)
+    count = Counter()
+    wrong = {}
+    failures = 0
+    try:
+        for at, job in enumerate(tqdm(jobs, disable=not progress, unit="row")):
+            if minutes is not None and time.monotonic() - begin > minutes * 60:
+                count["left"] += sum(not table.has(other) for other in jobs[at:])
+                break
+            if table.has(job):
+                count["kept"] += 1
+                continue
+            try:
+                reason = _wrong(runner, job, wrong)
+                times = {} if reason else _times(runner, job)
+            except Exception as error:  # of torch, Triton or the driver; ours are refused before
+                reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+                failures += 1
+                if failures >= _FAILURES:
+                    raise GpuLost(
+                        f"{failures} rows failed one after the other, the last: {reason}"
+                    ) from error
+            if reason:
+                count[reason] += 1
+                continue
+            failures = 0
+            table.add(job, times | runner.state())
+            count["measured"] += 1
+    finally:
+        table.write()
+    return count
+
+
+class _Table:
+    """Rows measured before and now, by what names them."""
+
+    def __init__(self, path, jobs):
+        self._path = Path(path)
+        self._names = list(jobs[0].row) if jobs else []
+        self._before = read_raw(path) if self._path.exists() else None
+        self._rows = []
+        self._known = set()
+        self._written = time.monotonic()
+        if self._before is None:
+            return
+        lacking = [name for name in self._names if name not in self._before]
+        if lacking:
+            raise ValueError(
+                f"{path}: another table: it lacks the columns {', '.join(lacking)}; give a new name")
+        self._known = {_key(values) for values in self._before[self._names].to_numpy(object)}
+
+    def has(self, job):
+        return _key(job.row.values()) in self._known
+
+    def add(self, job, measured):
+        self._rows.append(job.row | measured)
+        self._known.add(_key(job.row.values()))
+        if time.monotonic() - self._written > _WRITE_SECONDS:
+            self.write()
+
+    def write(self):
+        if self._rows:
+            before = [] if self._before is None else [self._before]
+            whole = pd.concat([*before, pd.DataFrame(self._rows)], ignore_index=True)
+            # Beside the empty cells of a library's tile whole numbers became floats.
+            counts = {name: "Int64" for name in self._names
+                      if pd.api.types.is_numeric_dtype(whole[name].infer_objects())}
+            write_table_atomic(self._path, whole.astype(counts))
+        self._written = time.monotonic()
+
+
+def _wrong(runner, job, known):
+    """Why a kernel of a job gives a wrong result, or an empty text; each is asked once."""
+    for gemm, kernel in sorted(job.launched, key=str):
+        if kernel is None:
+            continue
+        key = (gemm, kernel, job.setting.dtype, job.setting.transposed_b)
+        if key not in known:
+            known[key] = runner.check(gemm, kernel, job.setting)
+        if known[key]:
+            return known[key]
+    return ""
+
+
+def _times(runner, job):
+    """Times [us] of a job by column, and the largest spread among them [per cent]."""
+    times, spreads = {}, []
+    for column, (arrangement, divisor) in job.timed.items():
+        timing = runner.time(arrangement, job.setting)
+        times[column] = round(timing.seconds / divisor / US, 4)
+        spreads.append(timing.spread)
+    return times | {"time_spread_pct": round(100 * max(spreads), 2)}
+
+
+def _key(values):
+    return tuple("" if value is None or value != value else str(_plain(value)) for value in values)
+
+
+def _plain(value):
+    return int(value) if isinstance(value, float) and value.is_integer() else value

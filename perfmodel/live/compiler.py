@@ -1,0 +1,97 @@
+"""Kernels compiled side by side, and what the compiler and the driver say of each."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import subprocess
+import tempfile
+
+from triton import knobs
+
+from perfmodel.gpu.kernels import KERNEL
+from perfmodel.live import driver
+from perfmodel.live.machine_code import COUNTS, loop_counts
+from perfmodel.live.triton_gemm import compiled
+
+
+def compile_ahead(wanted, target, advance):
+    """Compile kernels into Triton's cache, one process a core.
+
+    Parameters
+    ----------
+    wanted : list of (kernel, triton_gemm.Variant)
+    target : tuple
+        As `triton_gemm.compiled` takes it.
+    advance : callable
+        Called with no argument after each.
+
+    Returns
+    -------
+    dict of kernel to str
+        Those that did not compile, each with the reason in one line.
+    """
+    failed = {}
+    # A fresh process: one forked from a parent that uses the GPU could not go on with it.
+    context = multiprocessing.get_context("spawn")
+    workers = min(len(wanted), os.cpu_count() or 1)
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        jobs = {pool.submit(_try, *one, target): one[0] for one in wanted}
+        for job in concurrent.futures.as_completed(jobs):
+            if reason := job.result():
+                failed[jobs[job]] = reason
+            advance()
+    return failed
+
+
+def _try(kernel, variant, target):
+    try:
+        compiled(kernel, variant, target)
+    except Exception as error:  # whatever Triton, LLVM or the assembler raises
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"[:200]
+    return ""
+
+
+def resources_of(kernel, binary, variant, target):
+    """What the compiler and the driver report of a kernel, a row of a kernel table.
+
+    Parameters
+    ----------
+    kernel : tuple of int
+    binary : triton.compiler.CompiledKernel
+        Loaded on the GPU.
+    variant : triton_gemm.Variant
+    target : tuple
+
+    Returns
+    -------
+    dict
+        Columns of data/measurements/h200/kernels.csv, and ``dtype``; counts are left out where
+        there is no disassembler or no loop.
+    """
+    backend, _, width = target
+    binary.run  # loads it: only then are the registers known
+    row = {"dtype": variant.dtype, **dict(zip(KERNEL, kernel))}
+    row |= {
+        "registers_per_thread": binary.n_regs,
+        "register_spills": binary.n_spills,
+        "lds_bytes": binary.metadata.shared,
+        "workgroups_per_cu": driver.workgroups_per_cu(
+            backend, binary.function, binary.metadata.num_warps * width, binary.metadata.shared),
+    }
+    text = _disassembly(binary, backend)
+    counts = loop_counts(text, backend) if text else {}
+    return row | {name: counts.get(name) for name in COUNTS}
+
+
+def _disassembly(binary, backend):
+    if backend == "hip":
+        return binary.asm["amdgcn"]
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary.asm["cubin"])
+        file.flush()
+        command = [knobs.nvidia.nvdisasm.path, "-c", file.name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            return ""
+    return done.stdout

@@ -1,0 +1,75 @@
+"""What only the GPU's driver can tell or set: occupancy and the shared-memory carve-out."""
+
+import ctypes
+import functools
+
+#: CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT of the CUDA driver API.
+_CARVEOUT = 9
+
+_LIBRARIES = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so"}
+_OCCUPANCY = {
+    "cuda": "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "hip": "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+}
+
+
+def workgroups_per_cu(backend, function, threads, lds_bytes):
+    """Workgroups of a loaded kernel that a compute unit holds, by the driver's own rules.
+
+    Parameters
+    ----------
+    backend : str
+        ``cuda`` or ``hip``.
+    function : int
+        Handle of the kernel.
+    threads : int
+        Of a workgroup.
+    lds_bytes : int
+        Asked for at launch [B].
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    OSError
+        If the driver refuses.
+    """
+    found = ctypes.c_int()
+    ask = getattr(_library(backend), _OCCUPANCY[backend])
+    _checked(ask(ctypes.byref(found), ctypes.c_void_p(function), ctypes.c_int(threads),
+                 ctypes.c_size_t(lds_bytes)), _OCCUPANCY[backend])
+    return found.value
+
+
+def set_carveout(backend, function, percent):
+    """Prefer a share of a compute unit's memory for LDS in all later launches of a kernel.
+
+    Parameters
+    ----------
+    backend : str
+        AMD's LDS is apart from its caches: there is nothing to set, and nothing is.
+    function : int
+        Handle of the kernel.
+    percent : int
+        0 to 100, or -1: left to the driver.
+
+    Raises
+    ------
+    OSError
+        If the driver refuses.
+    """
+    if backend == "cuda":
+        _checked(_library(backend).cuFuncSetAttribute(
+            ctypes.c_void_p(function), _CARVEOUT, ctypes.c_int(percent)), "cuFuncSetAttribute")
+
+
+@functools.cache
+def _library(backend):
+    return ctypes.CDLL(_LIBRARIES[backend])
+
+
+def _checked(code, what):
+    if code:
+        raise OSError(f"the GPU's driver refused {what}: error {code}")

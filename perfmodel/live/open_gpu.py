@@ -1,0 +1,34 @@
+"""The runner of this machine's GPU, or one line that says why there is none."""
+
+
+def open_gpu(seed=0, captured=True):
+    """The runner of the GPU that torch calls number 0.
+
+    Parameters
+    ----------
+    seed : int
+        Of the operands.
+    captured : bool
+        Whether branches are captured in graphs.
+
+    Returns
+    -------
+    runner.GpuRunner
+
+    Raises
+    ------
+    OSError
+        If torch or triton is missing, or torch finds no GPU.
+    """
+    try:
+        import torch
+        import triton  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise OSError(
+            f"{error}: measuring needs the extra 'measure' (pip install torch triton)"
+        ) from None
+    if not torch.cuda.is_available():
+        raise OSError("no GPU here that torch can use")
+    from perfmodel.live.runner import GpuRunner
+
+    return GpuRunner(seed, captured)

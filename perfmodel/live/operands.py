@@ -1,0 +1,90 @@
+"""Random operands on the GPU, and the check of a result against float64."""
+
+import torch
+
+#: Storage of operands, and of C where k is not split and where it is, for each dtype.
+STORAGE = {
+    "fp16": (torch.float16, torch.float16, torch.float32),
+    "bf16": (torch.bfloat16, torch.bfloat16, torch.float32),
+    "tf32": (torch.float32, torch.float32, torch.float32),
+    "fp8": (getattr(torch, "float8_e4m3fn", None), torch.float16, torch.float32),
+    "int8": (torch.int8, torch.int32, torch.int32),
+}
+
+#: Largest error of a right result, Frobenius norm relative to float64's. fp8's matrix units keep
+#: few bits of the sum; integers are exact.
+TOLERANCE = {"fp16": 2e-3, "bf16": 1e-2, "tf32": 2e-3, "fp8": 2e-2, "int8": 0.0}
+
+#: Operands of GEMMs no longer asked for are dropped when all together exceed this [B].
+_KEPT_BYTES = 16e9
+
+
+class Operands:
+    """Sets of operands of GEMMs, made when first asked for.
+
+    Parameters
+    ----------
+    seed : int
+        Of the random numbers.
+    """
+
+    def __init__(self, seed):
+        self._random = torch.Generator("cuda").manual_seed(seed)
+        self._kept = {}
+        self._bytes = 0
+
+    def of(self, gemm, setting, number):
+        """A [batch, m, k] and B [batch, k, n] of one set; without the axis if batch is 1."""
+        key = (gemm, setting.dtype, setting.transposed_b, number)
+        if key not in self._kept:
+            m, n, k, batch = gemm
+            a = self._drawn((batch, m, k), setting.dtype)
+            b = (self._drawn((batch, n, k), setting.dtype).mT if setting.transposed_b
+                 else self._drawn((batch, k, n), setting.dtype))
+            self._keep(key, (a, b) if batch > 1 else (a[0], b[0]))
+        return self._kept[key]
+
+    def result(self, gemm, setting, number, split):
+        """C [batch, m, n] of one set; without the axis if batch is 1."""
+        m, n, _, batch = gemm
+        storage = STORAGE[setting.dtype][2 if split else 1]
+        key = (gemm, storage, number)
+        if key not in self._kept:
+            shape = (batch, m, n) if batch > 1 else (m, n)
+            self._keep(key, (torch.zeros(shape, device="cuda", dtype=storage),))
+        return self._kept[key][0]
+
+    def drop_others(self, gemms):
+        """Forget operands of other GEMMs than these, if there are too many."""
+        if self._bytes > _KEPT_BYTES:
+            self._kept = {key: kept for key, kept in self._kept.items() if key[0] in gemms}
+            self._bytes = sum(map(_size, self._kept.values()))
+
+    def _keep(self, key, tensors):
+        self._kept[key] = tensors
+        self._bytes += _size(tensors)
+
+    def _drawn(self, shape, dtype):
+        storage = STORAGE[dtype][0]
+        if storage is torch.int8:
+            return torch.randint(-127, 128, shape, generator=self._random, device="cuda",
+                                 dtype=storage)
+        drawn = torch.randn(shape, generator=self._random, device="cuda", dtype=torch.float32)
+        return drawn.to(storage)
+
+
+def relative_error(result, a, b):
+    """Frobenius norm of result - a b over that of a b, which is computed in float64.
+
+    Returns
+    -------
+    float
+        NaN where the result has one.
+    """
+    exact = a.double() @ b.double()
+    return float(torch.linalg.vector_norm(result.double() - exact)
+                 / torch.linalg.vector_norm(exact))
+
+
+def _size(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

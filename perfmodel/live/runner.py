@@ -1,0 +1,213 @@
+"""The runner on a real GPU: compiles, checks and times what it is asked for.
+
+What uses a runner uses only `prepare`, `check`, `time`, `state` and `gpu`, so that
+`recorded.Recorded` can stand in for it.
+"""
+
+import torch
+
+from perfmodel.live import driver
+from perfmodel.live.arrangement import Setting
+from perfmodel.live.compiler import compile_ahead, resources_of
+from perfmodel.live.graphs import Graphs
+from perfmodel.live.operands import TOLERANCE, Operands, relative_error
+from perfmodel.live.triton_gemm import ALIGNMENT, Variant, compiled, constants_of
+
+#: Elements of a matrix that the kernel's 32-bit offsets can reach.
+_OFFSETS = 2**31 - 1
+
+
+class GpuRunner:
+    """The GPU that torch calls number 0.
+
+    Parameters
+    ----------
+    seed : int
+        Of the operands.
+    captured : bool
+        Whether branches are captured in graphs (`graphs.Graphs`).
+    """
+
+    def __init__(self, seed=0, captured=True):
+        properties = torch.cuda.get_device_properties(0)
+        self.backend = "hip" if torch.version.hip else "cuda"
+        architecture = (
+            properties.gcnArchName.split(":")[0] if self.backend == "hip"
+            else properties.major * 10 + properties.minor)
+        self.target = (self.backend, architecture, properties.warp_size)
+        self._operands = Operands(seed)
+        self._graphs = Graphs(captured)
+        self._binaries = {}
+        self._carveouts = {}
+        torch.backends.cuda.matmul.allow_tf32 = True
+
+    def gpu(self):
+        """What identifies GPU and software, dict of str."""
+        return {
+            "gpu": torch.cuda.get_device_name(0),
+            "target": " ".join(map(str, self.target[:2])),
+            "driver": _driver_version(),
+            "torch": torch.__version__,
+            "triton": __import__("triton").__version__,
+            "launched_by": "graph" if self._graphs.captured else "streams",
+        }
+
+    def prepare(self, kernels, gemms, setting, advance):
+        """Compile kernels for all that the GEMMs ask of them, and report their resources.
+
+        Parameters
+        ----------
+        kernels : list of tuple
+        gemms : list of tuple
+        setting : Setting
+        advance : callable
+            Called after each compilation.
+
+        Returns
+        -------
+        resources : list of dict
+            `compiler.resources_of`, of those that can run; compiled for the first GEMM.
+        failed : dict of kernel to str
+            The others, with the reason.
+        """
+        variants = list(dict.fromkeys(_variant(gemm, setting) for gemm in gemms))
+        failed = compile_ahead(
+            [(kernel, variant) for variant in variants for kernel in kernels], self.target,
+            advance)
+        rows = []
+        for kernel in kernels:
+            if kernel in failed:
+                continue
+            try:
+                binary = self._binary(kernel, variants[0])
+                rows.append(resources_of(kernel, binary, variants[0], self.target))
+            except Exception as error:  # Triton's own: more LDS or threads than there are
+                failed[kernel] = f"{type(error).__name__}: {error}"
+        return rows, failed
+
+    def check(self, gemm, kernel, setting):
+        """Why a kernel's result on fresh operands is wrong, str; empty if it is right."""
+        a, b = self._operands.of(gemm, setting, 0)
+        result = self._operands.result(gemm, setting, 0, kernel[-1] > 1)
+        # Where parts are added C starts from zero; elsewhere every element must be written.
+        result.fill_(0 if kernel[-1] > 1 else _poison(result.dtype))
+        self._triton(gemm, kernel, setting, 0)(torch.cuda.current_stream())
+        error = relative_error(result, a, b)
+        if error <= TOLERANCE[setting.dtype]:
+            return ""
+        return f"wrong result: relative error {error:.2g}, at most {TOLERANCE[setting.dtype]:g}"
+
+    def time(self, branches, setting):
+        """Time of an arrangement.
+
+        Parameters
+        ----------
+        branches : tuple of tuple of arrangement.Launch
+        setting : Setting
+
+        Returns
+        -------
+        arrangement.Timing
+        """
+        self._operands.drop_others({launch.gemm for branch in branches for launch in branch})
+        made = {}
+        for branch in branches:
+            for launch in branch:
+                if launch not in made:
+                    made[launch] = self._launcher(launch, setting)
+                    made[launch](torch.cuda.current_stream())  # nothing is loaded while capturing
+        torch.cuda.synchronize()
+        timing = self._graphs.timed(
+            [[made[launch] for launch in branch] for branch in branches], setting.cold,
+            self._sample)
+        return timing
+
+    def state(self):
+        """Clock [MHz], power [W] and temperature [degree C] when last at work, dict; as known."""
+        return dict(self._state)
+
+    _state = {}
+
+    def _sample(self):
+        self._state = telemetry()
+
+    def _launcher(self, launch, setting):
+        if launch.kernel is None:
+            return self._library(launch.gemm, setting, launch.operands)
+        return self._triton(launch.gemm, launch.kernel, setting, launch.operands)
+
+    def _triton(self, gemm, kernel, setting, number):
+        m, n, k, batch = gemm
+        largest = max(m * k, k * n, m * n)
+        if largest > _OFFSETS:
+            raise ValueError(f"GEMM {m}x{n}x{k}: a matrix of {largest} elements, at most {_OFFSETS}")
+        variant = _variant(gemm, setting)
+        binary = self._binary(kernel, variant)
+        self._set_carveout(kernel, variant, binary, setting.carveout_pct)
+        a, b = self._operands.of(gemm, setting, number)
+        c = self._operands.result(gemm, setting, number, kernel[-1] > 1)
+        tiles = -(-m // kernel[0]) * -(-n // kernel[1])
+        bound = binary[(tiles, kernel[-1], batch)]
+        arguments = (a, b, c, m, n, k, *constants_of(kernel, variant))
+        return lambda stream: bound(*arguments, stream=stream.cuda_stream)
+
+    def _binary(self, kernel, variant):
+        if (kernel, variant) not in self._binaries:
+            binary = compiled(kernel, variant, self.target)
+            binary.run  # loads it
+            self._binaries[kernel, variant] = binary
+        return self._binaries[kernel, variant]
+
+    def _set_carveout(self, kernel, variant, binary, percent):
+        if self._carveouts.get((kernel, variant), -1) != percent:
+            driver.set_carveout(self.backend, binary.function, percent)
+            self._carveouts[kernel, variant] = percent
+
+    def _library(self, gemm, setting, number):
+        a, b = self._operands.of(gemm, setting, number)
+        c = self._operands.result(gemm, setting, number, split=False)
+        if setting.dtype == "int8":
+            return _on_stream(lambda: torch._int_mm(a, b, out=c))
+        if setting.dtype == "fp8":
+            one = torch.ones((), device="cuda")
+            return _on_stream(lambda: torch._scaled_mm(
+                a, b, scale_a=one, scale_b=one, out_dtype=c.dtype, use_fast_accum=True, out=c))
+        return _on_stream(lambda: torch.matmul(a, b, out=c))
+
+
+def telemetry():
+    """Clock [MHz], power [W] and temperature [degree C] now, dict; empty if nobody can tell."""
+    try:
+        return {
+            "clock_mhz": torch.cuda.clock_rate(),
+            "power_w": round(torch.cuda.power_draw() / 1e3),
+            "temperature_c": torch.cuda.temperature(),
+        }
+    except (ModuleNotFoundError, RuntimeError):  # torch asks pynvml or amdsmi
+        return {}
+
+
+def _variant(gemm, setting):
+    aligned = tuple(size % ALIGNMENT == 0 for size in gemm[:3])
+    return Variant(setting.dtype, setting.transposed_b, gemm[3] > 1, aligned)
+
+
+def _on_stream(launch):
+    # The launcher's caller has made the stream the current one.
+    return lambda stream: launch()
+
+
+def _poison(dtype):
+    return float("nan") if dtype.is_floating_point else -(2**30)
+
+
+def _driver_version():
+    if torch.version.hip:
+        return f"HIP {torch.version.hip}"
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return f"{pynvml.nvmlSystemGetDriverVersion()}, CUDA {torch.version.cuda}"
+    except (ModuleNotFoundError, OSError):
+        return f"CUDA {torch.version.cuda}"
