@@ -27,28 +27,32 @@ def compile_ahead(wanted, target, advance):
 
     Returns
     -------
-    dict of kernel to str
+    counts : dict of (kernel, triton_gemm.Variant) to dict
+        `machine_code.COUNTS`; None where there is no disassembler or no loop.
+    failed : dict of kernel to str
         Those that did not compile, each with the reason in one line.
     """
-    failed = {}
+    counts, failed = {}, {}
     # A fresh process: one forked from a parent that uses the GPU could not go on with it.
     context = multiprocessing.get_context("spawn")
     workers = min(len(wanted), os.cpu_count() or 1)
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = {pool.submit(_try, *one, target): one[0] for one in wanted}
+        jobs = {pool.submit(_counts_of, *one, target): one for one in wanted}
         for job in concurrent.futures.as_completed(jobs):
-            if reason := job.result():
-                failed[jobs[job]] = reason
+            one = jobs[job]
+            try:
+                counts[one] = job.result()
+            except Exception as error:  # whatever Triton, LLVM or the assembler raises
+                failed[one[0]] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             advance()
-    return failed
+    return counts, failed
 
 
-def _try(kernel, variant, target):
-    try:
-        compiled(kernel, variant, target)
-    except Exception as error:  # whatever Triton, LLVM or the assembler raises
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"[:200]
-    return ""
+def _counts_of(kernel, variant, target):
+    binary = compiled(kernel, variant, target)
+    text = _disassembly(binary, target[0])
+    found = loop_counts(text, target[0]) if text else {}
+    return {name: found.get(name) for name in COUNTS}
 
 
 def resources_of(kernel, binary, variant, target):
@@ -65,22 +69,18 @@ def resources_of(kernel, binary, variant, target):
     Returns
     -------
     dict
-        Columns of data/measurements/h200/kernels.csv, and ``dtype``; counts are left out where
-        there is no disassembler or no loop.
+        ``dtype``, `KERNEL`, and the columns of a kernel table that are not counts.
     """
     backend, _, width = target
     binary.run  # loads it: only then are the registers known
     row = {"dtype": variant.dtype, **dict(zip(KERNEL, kernel))}
-    row |= {
+    return row | {
         "registers_per_thread": binary.n_regs,
         "register_spills": binary.n_spills,
         "lds_bytes": binary.metadata.shared,
         "workgroups_per_cu": driver.workgroups_per_cu(
             backend, binary.function, binary.metadata.num_warps * width, binary.metadata.shared),
     }
-    text = _disassembly(binary, backend)
-    counts = loop_counts(text, backend) if text else {}
-    return row | {name: counts.get(name) for name in COUNTS}
 
 
 def _disassembly(binary, backend):

@@ -8,12 +8,12 @@ from perfmodel.live.arrangement import Timing
 
 #: Timings of which the median is taken, warm and cold.
 WARM_TIMINGS = 3
-COLD_TIMINGS = 15
+COLD_TIMINGS = 9
 
 #: What one warm timing aims at: enough for the events' resolution, short enough that the chip does
 #: not heat up over one row [s].
 _BURST_SECONDS = 0.8e-3
-_FEWEST, _MOST = 3, 200
+_FEWEST, _MOST = 1, 200
 
 #: What is read to empty L2 is this many times as large.
 _FLUSH_SHARE = 4
@@ -84,7 +84,7 @@ class Graphs:
             self._main.wait_event(stream.record_event())
 
     def _warm(self, replay, sample):
-        first = _elapsed(replay, 2)
+        first = _elapsed(replay)
         replays = int(min(max(_BURST_SECONDS / first, _FEWEST), _MOST))
         events = [_event() for _ in range(WARM_TIMINGS + 1)]
         events[0].record()
@@ -115,14 +115,13 @@ class Graphs:
         return [begin.elapsed_time(end) * 1e-3 for begin, end in pairs]
 
 
-def _elapsed(replay, times):
+def _elapsed(replay):
     begin, end = _event(), _event()
     begin.record()
-    for _ in range(times):
-        replay()
+    replay()
     end.record()
     end.synchronize()
-    return begin.elapsed_time(end) * 1e-3 / times
+    return begin.elapsed_time(end) * 1e-3
 
 
 def _event():

@@ -73,15 +73,13 @@ class Operands:
         return drawn.to(storage)
 
 
-def relative_error(result, a, b):
-    """Frobenius norm of result - a b over that of a b, which is computed in float64.
+def exact_product(a, b):
+    """A B in float64."""
+    return a.double() @ b.double()
 
-    Returns
-    -------
-    float
-        NaN where the result has one.
-    """
-    exact = a.double() @ b.double()
+
+def relative_error(result, exact):
+    """Frobenius norm of result - exact over that of exact, float; NaN where the result has one."""
     return float(torch.linalg.vector_norm(result.double() - exact)
                  / torch.linalg.vector_norm(exact))
 
