@@ -24,6 +24,7 @@ register              32-bit register of a thread                     1         
 occupancy             workgroups (or wavefronts) on a compute unit    1         occupancy
 concurrency_degree    GEMMs running at the same time                  1         streams in use
 rounds                launches back to back on each branch            1         graph nodes
+waiting               equal GEMMs to be run, some at a time           1
 arithmetic_intensity  operations per byte of HBM traffic              FLOP/B
 isolated_time         time of a GEMM that has the chip to itself      s
 concurrent_time       time until all GEMMs run together have ended    s

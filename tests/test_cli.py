@@ -490,11 +490,6 @@ def test_files_that_are_not_what_their_name_says(refused):
         "perfmodel validate: no.csv: cannot be read: No such file or directory")
 
 
-def test_a_table_of_another_protocol(refused):
-    path = data_path("measurements", "h200", "waiting.csv.gz")
-    assert refused("validate", path).startswith(f"perfmodel validate: {path}: a waiting table")
-
-
 @pytest.mark.parametrize(
     ("lines", "line"),
     [

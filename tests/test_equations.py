@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfmodel.equations import cache, contention, loop, occupancy, power, roofline, tiles, waves
+from perfmodel.equations import (
+    cache, contention, graph, loop, occupancy, power, roofline, tiles, waves)
 from perfmodel.equations.smooth import smooth_max
 
 #: Function, arguments, value; the arithmetic is in the comment above each.
@@ -88,8 +89,12 @@ WORKED = [
     # lock-step is already below the best: nothing to gain
     (contention.workgroup_cycles, (3, 1200.0, 1000.0, 500.0, 16, 0.5), 1_500),
     # 1e-6 x (5.5 - 1.5)^2
-    (contention.branch_start_seconds, (5.5, 1e-6, 2.0), 16e-6),
-    (contention.branch_start_seconds, (1, 1e-6, 2.0), 0),
+    (graph.branch_start_seconds, (5.5, 1e-6, 2.0), 16e-6),
+    (graph.branch_start_seconds, (1, 1e-6, 2.0), 0),
+    # 2 + 10 beside 5 + 3
+    (graph.graph_seconds, (10.0, 2.0, 5.0, 3.0), 12),
+    # 2 + 1 beside 5 + 3: too little work to fill the time between replays
+    (graph.graph_seconds, (1.0, 2.0, 5.0, 3.0), 8),
     # 330 / 132 = 2.5; 2.5 + 0.4 x 0.5 = 2.7; half of that
     (contention.mean_residents, (330, 132, 4, 0.5, 0.4), 1.35),
     # fewer than one a unit: 1; more than fit: the occupancy
@@ -98,17 +103,19 @@ WORKED = [
     # 2 x 6 / (2 x 6 + 0.5 x 8)
     (contention.overlap_share, (2, 6.0, 8.0, 0.5), 0.75),
     # 1 + 3 x 5 + 4
-    (contention.single_branch_seconds, (1.0, 3.0, 5.0, 4.0, 0.0), 20),
+    (contention.drained_seconds, (1.0, 3.0, 5.0, 4.0), 20),
     # beside HBM as long: 2^(1/2.5)
-    (contention.single_branch_seconds, (1.0, 3.0, 5.0, 4.0, 20.0), 20 * 2**0.4),
+    (contention.single_branch_seconds, (20.0, 20.0), 20 * 2**0.4),
     # 2 (1 + 3 x 5): 2.1 waves alone are three launches' worth of a wave
     (contention.chain_seconds, (2, 1.0, 2.1, 5.0), 32),
     # (2 x 3 + 0.5) x 4 + 2 x 1 x max(0, 1 - 3 + 3/4)
-    (contention.flow_seconds, (2, 3.0, 4.0, 1.0, 4, 0.5), 26),
+    (contention.flow_seconds, (2, 3.0, 4.0, 1.0, 4, 0.5, 99.0), 26),
+    # 2 x 12 if each round drained: less
+    (contention.flow_seconds, (2, 3.0, 4.0, 1.0, 4, 0.5, 12.0), 24),
     # less than a wave: no tail; gaps 2 x 1 x (1 - 0.5 + 0.5/4) = 1.25
-    (contention.flow_seconds, (2, 0.5, 4.0, 1.0, 4, 0.5), 5.25),
+    (contention.flow_seconds, (2, 0.5, 4.0, 1.0, 4, 0.5, 99.0), 5.25),
     # one wave exactly is not more than one
-    (contention.flow_seconds, (2, 1.0, 4.0, 0.0, 4, 0.5), 8),
+    (contention.flow_seconds, (2, 1.0, 4.0, 0.0, 4, 0.5, 99.0), 8),
     # 10 + 2 beside 11.5 + 0.25 x 2: equal, 2^(1/8)
     (contention.branches_seconds, (10.0, 11.5, 2.0, 0.25, 0.0), 12 * 2**0.125),
     # half of 0.8 reached at f0
@@ -213,11 +220,11 @@ MONOTONE = [
     (loop.matrix_cycles, (1e6, 100.0, False, 0.5), 1, -1),
     (contention.lockstep_cycles, (1, 10, 300.0, 80.0, 400.0, 3, 40.0, 1000.0, 0.5), 0, 1),
     (contention.workgroup_cycles, (2, 4600.0, 3000.0, 2050.0, 1, 0.25), 4, -1),
-    (contention.branch_start_seconds, (1, 1e-6, 1.3), 0, 1),
+    (graph.branch_start_seconds, (1, 1e-6, 1.3), 0, 1),
     (contention.mean_residents, (20, 132, 8, 1.0, 0.5), 0, 1),
     (contention.mean_residents, (900, 20, 8, 1.0, 0.5), 1, -1),
     (contention.chain_seconds, (3, 1e-6, 0.1, 5e-6), 2, 1),
-    (contention.flow_seconds, (3, 0.1, 5e-6, 1e-6, 4, 0.5), 1, 1),
+    (contention.flow_seconds, (3, 0.1, 5e-6, 1e-6, 4, 0.5, 1.0), 1, 1),
     (power.power_cycles, (500.0, 1e9, 0.8, 1e10), 0, 1),
     (waves.residents, (5, 132), 0, 1),
 ]

@@ -65,8 +65,9 @@ def _parts(files, device, kernel_files):
 
     from perfmodel.measurements.rows import (
         member_rows_of, members_selected, rows_of, selected, with_resources)
+    from perfmodel.measurements.rows_waiting import waiting_rows_of, waiting_selected
     from perfmodel.measurements.table import (
-        kernel_rows, read_members, read_several_measurements, table_kind)
+        kernel_rows, read_members, read_several_measurements, read_waiting, table_kind)
 
     kinds = {path: table_kind(path) for path in files}
     parts, skipped = [], Counter()
@@ -83,6 +84,9 @@ def _parts(files, device, kernel_files):
             parts += [
                 member_rows_of(group, [side.loc[group.index] for side in sides], device, dtype)
                 for dtype, group in rows.groupby("dtype")]
-        elif kind != "measurement":
-            raise ValueError(f"{path}: a {kind} table cannot be fitted: its protocol is another")
+        elif kind == "waiting":
+            rows, left_out = waiting_selected(read_waiting(path), device, kernel_files)
+            skipped += left_out
+            parts += [
+                waiting_rows_of(group, device, dtype) for dtype, group in rows.groupby("dtype")]
     return parts, skipped

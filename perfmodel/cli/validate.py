@@ -25,9 +25,10 @@ def add_parser(commands):
 def run(given):
     """Run the command."""
     from perfmodel.measurements.table import (
-        read_members, read_several_measurements, table_kind)
+        read_members, read_several_measurements, read_waiting, table_kind)
     from perfmodel.measurements.validate import validate
     from perfmodel.measurements.validate_members import merged, validate_members
+    from perfmodel.measurements.validate_waiting import validate_waiting
     from perfmodel.resources import data_path
 
     device = device_of(given.device, given.parameters_from)
@@ -41,15 +42,18 @@ def run(given):
     for path, kind in kinds.items():
         if kind == "members":
             reports[path] = validate_members(*read_members(path), device, given.kernels)
-        elif kind != "measurement":
-            raise ValueError(f"{path}: a {kind} table cannot be validated: its protocol is another")
+        elif kind == "waiting":
+            reports[path] = validate_waiting(read_waiting(path), device, given.kernels)
     if given.json:
         say_json(merged(list(reports.values())))
         return
     for path, report in reports.items():
         if len(reports) > 1:
             say(f"\n{path}")
-        (_say_members if "members" in report else _say)(report, device.title)
+        printer = (
+            _say_members if "members" in report else
+            _say_waiting if "by_protocol" in report else _say)
+        printer(report, device.title)
 
 
 def _say(report, title):
@@ -87,6 +91,17 @@ def _say_members(report, title):
         ["carve-out", "rows", "MAPE %", "median %", "bias %", "p90 %", "Spearman"],
         [_line(_CARVEOUT.get(name, f"{name} %"), errors, report)[:7]
          for name, errors in lines.items()]))
+    for reason, count in report["skipped"].items():
+        say(f"skipped {count}: {reason}")
+
+
+def _say_waiting(report, title):
+    say(f"{title}: {report['rows']} rows of GEMMs that wait\n")
+    say(table(
+        ["waiting", "degree", "rounds", "rows", "MAPE %", "bias %"],
+        [[*(str(errors.get(name, "all")) for name in ("waiting", "concurrency_degree", "rounds")),
+          str(errors["rows"]), f"{errors['mape_pct']:.2f}", f"{errors['bias_pct']:.2f}"]
+         for errors in (report, *report["by_protocol"])]))
     for reason, count in report["skipped"].items():
         say(f"skipped {count}: {reason}")
 

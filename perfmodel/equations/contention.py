@@ -18,9 +18,6 @@ HBM_EXPONENT = 2.5
 #: Exponent for chain beside flow: nearly a plain maximum.
 BRANCH_EXPONENT = 8
 
-#: The first branch starts at once and the second hardly later: where the start delay begins.
-BRANCHES_AT_ONCE = 1.5
-
 
 def lockstep_cycles(residents, steps, step, feed, latency, stages, store, start, fill_share):
     r"""Cycles until all residents of a compute unit are done, in lock-step [clk].
@@ -99,27 +96,6 @@ def workgroup_cycles(residents, lock, lock_alone, interleaved, degree, shuffle_e
     return best + in_step * np.maximum(lock - best, 0.0)
 
 
-def branch_start_seconds(degree, delay, exponent):
-    r"""Time from the first to the last of the branches' starts [s].
-
-    .. math:: h = \delta (c - 1.5)^p, \qquad h(1) = 0
-
-    Parameters
-    ----------
-    degree : array_like of int
-    delay : array_like
-        [s]
-    exponent : array_like
-
-    Examples
-    --------
-    >>> [round(float(branch_start_seconds(c, 0.73e-6, 1.37)) * 1e6, 1) for c in (1, 2, 4, 16)]
-    [0.0, 0.3, 2.6, 28.5]
-    """
-    late = np.maximum(np.asarray(degree, float) - BRANCHES_AT_ONCE, 0.0)
-    return delay * late**exponent
-
-
 def mean_residents(workgroups, compute_units, occupancy, overlap, fullest_share):
     r"""Residents that rule a branch's pace when several branches share the chip.
 
@@ -158,10 +134,10 @@ def overlap_share(rounds, alone_seconds, start_seconds, stagger_share):
     return rounds * alone_seconds / (rounds * alone_seconds + stagger_share * start_seconds)
 
 
-def single_branch_seconds(launch_gap, whole_waves, wave_seconds, last_seconds, hbm_seconds):
-    r"""Time of one launch after another on a single branch [s].
+def drained_seconds(launch_gap, whole_waves, wave_seconds, last_seconds):
+    r"""Time of one launch of all branches that drains before the next one starts [s].
 
-    .. math:: V_{2.5}(g + n\,t(o) + t(r_\mathrm{last}), H)
+    .. math:: D = g + n\,t(o) + t(r_\mathrm{last})
 
     Parameters
     ----------
@@ -171,16 +147,31 @@ def single_branch_seconds(launch_gap, whole_waves, wave_seconds, last_seconds, h
         How many, and the time of one at full residency [s].
     last_seconds : array_like
         Time of the partial wave at its own residency [s].
-    hbm_seconds : array_like
-        [s]
 
     Examples
     --------
-    >>> round(float(single_branch_seconds(1e-6, 2.0, 4e-6, 3e-6, 0.0)) * 1e6, 6)
+    >>> round(float(drained_seconds(1e-6, 2.0, 4e-6, 3e-6)) * 1e6, 6)
     12.0
     """
-    busy = launch_gap + whole_waves * wave_seconds + last_seconds
-    return smooth_max(HBM_EXPONENT, busy, hbm_seconds)
+    return launch_gap + whole_waves * wave_seconds + last_seconds
+
+
+def single_branch_seconds(drained, hbm_seconds):
+    r"""Time of a launch on a single branch, where each drains before the next [s].
+
+    .. math:: V_{2.5}(D, H)
+
+    Parameters
+    ----------
+    drained, hbm_seconds : array_like
+        `drained_seconds`, and the time of the HBM [s].
+
+    Examples
+    --------
+    >>> round(float(single_branch_seconds(12e-6, 0.0)) * 1e6, 6)
+    12.0
+    """
+    return smooth_max(HBM_EXPONENT, drained, hbm_seconds)
 
 
 def chain_seconds(rounds, launch_gap, waves_alone, pace_seconds):
@@ -207,13 +198,14 @@ def chain_seconds(rounds, launch_gap, waves_alone, pace_seconds):
     return rounds * (launch_gap + np.maximum(1.0, np.ceil(waves_alone)) * pace_seconds)
 
 
-def flow_seconds(rounds, waves, wave_seconds, launch_gap, degree, tail_share):
+def flow_seconds(rounds, waves, wave_seconds, launch_gap, degree, tail_share, drained):
     r"""Time of all branches' workgroups flowing through the chip [s].
 
-    .. math:: R W t(o) + \tau [W > 1]\,t(o) + R g \max(0, 1 - W + W / c)
+    .. math:: \min\left(R W t(o) + \tau [W > 1]\,t(o) + R g \max(0, 1 - W + W / c),\; R D\right)
 
     Rounds of different branches overlap, so the last wave of a launch is exposed only once, at the
-    end of all. A launch gap shows as far as the other branches cannot fill the chip.
+    end of all. A launch gap shows as far as the other branches cannot fill the chip. Overlapping
+    rounds are never slower than rounds that drain, and a single round is one that drains.
 
     Parameters
     ----------
@@ -223,15 +215,18 @@ def flow_seconds(rounds, waves, wave_seconds, launch_gap, degree, tail_share):
         [s]
     tail_share : array_like
         Exposed part of the last wave.
+    drained : array_like
+        `drained_seconds` of a round [s].
 
     Examples
     --------
-    >>> round(float(flow_seconds(3, 2.0, 5e-6, 1e-6, 4, 0.5)) * 1e6, 6)
+    >>> round(float(flow_seconds(3, 2.0, 5e-6, 1e-6, 4, 0.5, 12e-6)) * 1e6, 6)
     32.5
     """
     tail = tail_share * (waves > 1.0)
     gaps = np.maximum(0.0, 1.0 - waves + waves / degree)
-    return (rounds * waves + tail) * wave_seconds + rounds * launch_gap * gaps
+    overlapped = (rounds * waves + tail) * wave_seconds + rounds * launch_gap * gaps
+    return np.minimum(overlapped, rounds * drained)
 
 
 def branches_seconds(chain, flow, start_seconds, exposed_start_share, hbm_seconds):
@@ -258,11 +253,11 @@ def branches_seconds(chain, flow, start_seconds, exposed_start_share, hbm_second
     return smooth_max(BRANCH_EXPONENT, late, full)
 
 
-def mixed_seconds(busy, carveouts, alone, shared, launch_gap, member_start, hbm_seconds):
+def mixed_seconds(busy, carveouts, alone, shared, graph_start, member_start, hbm_seconds):
     r"""Time of different GEMMs, one launch on a branch each, until all have ended [s].
 
     .. math:: V_{2.5}\left(\sum_i E_i + \sum_v \max_{i \in v}(T_i - E_i),\; H\right)
-              + g + s (n - 1)
+              + f + s (n - 1)
 
     All workgroups flow through the chip, which takes the sum of the :math:`E_i`; what a member
     spends beyond its share of the flow (latency, tail) shows only for the worst. Kernels whose
@@ -276,11 +271,11 @@ def mixed_seconds(busy, carveouts, alone, shared, launch_gap, member_start, hbm_
     carveouts : array_like, shape (member, ...)
         Carve-out under which each kernel runs [B].
     alone : array_like, shape (member, ...)
-        Isolated time without the launch gap, :math:`T_i` [s].
+        Isolated time without what launching costs, :math:`T_i` [s].
     shared : array_like of bool
         Whether the members need more compute units than there are.
-    launch_gap, member_start, hbm_seconds : array_like
-        Gap between launches, what each further branch adds, and time of the HBM [s].
+    graph_start, member_start, hbm_seconds : array_like
+        What the first launch costs, what each further branch adds, and time of the HBM [s].
 
     Examples
     --------
@@ -297,5 +292,5 @@ def mixed_seconds(busy, carveouts, alone, shared, launch_gap, member_start, hbm_
     for carveout in np.unique(carveouts):
         worst = worst + np.where(carveouts == carveout, beyond, 0.0).max(axis=0)
     together = np.where(shared, busy.sum(axis=0) + worst, alone.max(axis=0))
-    starts = launch_gap + member_start * (len(busy) - 1)
+    starts = graph_start + member_start * (len(busy) - 1)
     return smooth_max(HBM_EXPONENT, together, hbm_seconds) + starts

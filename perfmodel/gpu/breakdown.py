@@ -16,7 +16,8 @@ TERMS = {
     "split_k": {"atomic_bytes_per_clk": -1},
     "store": {"store_bytes_per_clk": -1},
     "launch": {
-        "launch_gap_s": 1, "branch_start_s": 1, "workgroup_start_clk": 1, "wide_start_clk": 1},
+        "launch_gap_s": 1, "branch_start_s": 1, "graph_start_s": 1, "graph_interval_s": 1,
+        "workgroup_start_clk": 1, "wide_start_clk": 1},
     "tail": {},
 }
 
@@ -44,7 +45,7 @@ def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
     -------
     dict of term name to ndarray
     """
-    inputs = (gemms, kernels, occupancy, degree, rounds)
+    inputs = (gemms, kernels, occupancy, degree, degree, rounds)
     total = modelled_time(machine, *inputs, tail=True)
     even = np.minimum(modelled_time(machine, *inputs, tail=False), total)
     terms = {}

@@ -24,7 +24,7 @@ class Machine:
     hbm_bytes_per_s : float
     load_latency_clk, workgroup_start_clk, wide_start_clk : float
         [clk]
-    launch_gap_s, branch_start_s, member_start_s : float
+    launch_gap_s, branch_start_s, graph_start_s, graph_interval_s, member_start_s : float
         [s]
     miss_latency_share, loaded_latency_share, serialised_share, pipeline_fill_share : float
     overlap_exponent : float
@@ -65,6 +65,8 @@ class Machine:
     stagger_share: float
     clock_drop_share: float
     clock_drop_flop: float
+    graph_start_s: float
+    graph_interval_s: float
     member_start_s: float
     member_clock_drop_share: float
 

@@ -8,7 +8,7 @@ from perfmodel.equations import cache, contention
 from perfmodel.equations import occupancy as rules
 from perfmodel.equations.waves import waves
 from perfmodel.gpu.kernels import Kernels, occupancy_of
-from perfmodel.gpu.timing import costs_of, isolated_time, pace_of
+from perfmodel.gpu.timing import ROUNDS, costs_of, isolated_time, pace_of
 from perfmodel.problems import Gemms
 
 
@@ -86,16 +86,18 @@ def mixed_time(machine, members, one_carveout=False):
     footprint = sum(cost.footprint for cost in costs)
     miss = cache.miss_fraction(footprint, machine.l2_capacity_bytes)
     units = machine.compute_units
+    # A set is a graph of single launches: it starts once, and no launch follows another.
+    launching = machine.launch_gap_s + machine.graph_start_s / ROUNDS
     alone, busy = [], []
     for member, cost in zip(members, costs):
         pace = pace_of(machine, member.kernels, cost, footprint, float(len(members)))
         wave = pace.seconds(member.occupancy, units)
         busy.append(waves(cost.workgroups, units, member.occupancy) * wave)
         isolated = isolated_time(machine, member.gemms, member.kernels, member.occupancy)
-        alone.append(isolated - machine.launch_gap_s)
+        alone.append(isolated - launching)
     carveouts = np.stack([member.carveout for member in members])
     shared = sum(cost.workgroups for cost in costs) > units
     return contention.mixed_seconds(
         np.stack(busy), np.where(one_carveout, 0.0, carveouts), np.stack(alone), shared,
-        machine.launch_gap_s, machine.member_start_s,
+        machine.graph_start_s, machine.member_start_s,
         cache.hbm_seconds(footprint, miss, machine.hbm_bytes_per_s))

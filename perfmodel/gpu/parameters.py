@@ -63,6 +63,9 @@ PARAMETERS = {
     "clock_drop_share": Parameter(
         "1", 0.7, 0.01, 2, "most that the power limit stretches matrix work"),
     "clock_drop_flop": Parameter("FLOP", 25e9, 1e8, 1e12, "launch at half of that"),
+    "graph_start_s": Parameter("s", 1.5e-6, 1e-8, 1e-5, "more for the first launch of a graph"),
+    "graph_interval_s": Parameter(
+        "s", 5.5e-6, 1e-7, 1e-4, "least time from replay to replay of a graph of one branch"),
     "member_start_s": Parameter(
         "s", 0.35e-6, 1e-8, 1e-5, "what each further branch of different GEMMs adds"),
     "member_clock_drop_share": Parameter(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfmodel.equations import cache, contention, loop, roofline, tiles, waves
+from perfmodel.equations import cache, contention, graph, loop, roofline, tiles, waves
 from perfmodel.equations.power import power_cycles
 from perfmodel.gpu.machine import Machine
 
@@ -160,7 +160,7 @@ def pace_of(machine, kernels, costs, footprint, degree):
     kernels : Kernels
     costs : Costs
     footprint : ndarray
-        Bytes of everything that runs together [B].
+        Bytes of everything that is replayed [B].
     degree : ndarray
         Branches running at the same time.
 
@@ -201,7 +201,7 @@ def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
     .. [1] Derived for this package from data/measurements/h200/gemm_concurrent.csv.gz. Valid for
        equal GEMMs, warm L2, main loops with prefetch.
     """
-    return modelled_time(machine, gemms, kernels, occupancy, degree, rounds, tail=True)
+    return waiting_time(machine, gemms, kernels, occupancy, degree, degree, rounds)
 
 
 def isolated_time(machine, gemms, kernels, occupancy):
@@ -215,20 +215,49 @@ def isolated_time(machine, gemms, kernels, occupancy):
     return concurrent_time(machine, gemms, kernels, occupancy, 1)
 
 
-def modelled_time(machine, gemms, kernels, occupancy, degree, rounds, tail):
-    """`concurrent_time`, with the tail of the last wave or as if that took but its share [s].
+def waiting_time(machine, gemms, kernels, occupancy, waiting, degree, rounds):
+    """Time in which all of `waiting` equal GEMMs are run, `degree` at a time [s].
+
+    Each has its own operands. One graph of `degree` branches launches waiting / degree of them
+    back to back on each branch, and the whole of that `rounds` times over (1: run once, 3: a
+    stream); replays of the graph follow each other, so L2 is warm as far as it holds the operands
+    of all that wait. The time is that of the graph, divided by `rounds`.
 
     Parameters
     ----------
-    machine, gemms, kernels, occupancy, degree, rounds
+    machine, gemms, kernels, occupancy
         As in `concurrent_time`.
+    waiting : array_like of int
+        A multiple of the degree. Where it is the degree, this is `concurrent_time`.
+    degree, rounds : array_like of int
+        At least 1.
+
+    Returns
+    -------
+    ndarray of float
+
+    References
+    ----------
+    .. [1] Derived for this package from data/measurements/h200/waiting.csv.gz. Valid as
+       `concurrent_time` is, for graphs that are replayed.
+    """
+    return modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, tail=True)
+
+
+def modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, tail):
+    """`waiting_time`, with the tail of the last wave or as if that took but its share [s].
+
+    Parameters
+    ----------
+    machine, gemms, kernels, occupancy, waiting, degree, rounds
+        As in `waiting_time`.
     tail : bool
     """
-    degree = np.asarray(degree, float)
+    waiting, degree = np.asarray(waiting, float), np.asarray(degree, float)
+    launches = waiting / degree * rounds
     costs = costs_of(machine, gemms, kernels)
-    footprint = degree * costs.footprint
-    pace = pace_of(machine, kernels, costs, footprint, degree)
-    hbm = cache.hbm_seconds(footprint, pace.miss, machine.hbm_bytes_per_s)
+    pace = pace_of(machine, kernels, costs, waiting * costs.footprint, degree)
+    hbm = cache.hbm_seconds(degree * costs.footprint, pace.miss, machine.hbm_bytes_per_s)
     held = np.where(np.asarray(occupancy, float) >= 1, occupancy, np.nan)
     workgroups = degree * costs.workgroups
     units = machine.compute_units
@@ -238,20 +267,23 @@ def modelled_time(machine, gemms, kernels, occupancy, degree, rounds, tail):
     partial = pace.seconds(waves.residents(rest, units), np.minimum(rest, units))
     share = rest / (units * held) * wave
     last = np.where(rest > 0, partial if tail else np.where(whole > 0, share, partial), 0.0)
-    single = contention.single_branch_seconds(machine.launch_gap_s, whole, wave, last, hbm)
+    drained = contention.drained_seconds(machine.launch_gap_s, whole, wave, last)
+    single = launches * contention.single_branch_seconds(drained, hbm)
 
     active = np.minimum(workgroups, units)
-    start = contention.branch_start_seconds(
+    start = graph.branch_start_seconds(
         degree, machine.branch_start_s, machine.branch_start_exponent)
     alone = machine.launch_gap_s + pace.alone_seconds(active)
-    overlap = contention.overlap_share(rounds, alone, start, machine.stagger_share)
+    overlap = contention.overlap_share(launches, alone, start, machine.stagger_share)
     mean = contention.mean_residents(workgroups, units, held, overlap, machine.fullest_share)
     chain = contention.chain_seconds(
-        rounds, machine.launch_gap_s, waves.waves(costs.workgroups, units, held),
+        launches, machine.launch_gap_s, waves.waves(costs.workgroups, units, held),
         pace.seconds(mean, active))
     flow = contention.flow_seconds(
-        rounds, waves.waves(workgroups, units, held), wave, machine.launch_gap_s, degree,
-        machine.tail_share if tail else 0.0)
+        launches, waves.waves(workgroups, units, held), wave, machine.launch_gap_s, degree,
+        machine.tail_share if tail else 0.0, drained)
     several = contention.branches_seconds(
-        chain, flow, start, machine.exposed_start_share, rounds * hbm) / rounds
-    return np.where(degree > 1, several, single)
+        chain, flow, start, machine.exposed_start_share, launches * hbm)
+    return graph.graph_seconds(
+        np.where(degree > 1, several, single), machine.graph_start_s, machine.graph_interval_s,
+        start) / rounds

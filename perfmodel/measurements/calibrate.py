@@ -10,6 +10,7 @@ from tqdm import tqdm
 from perfmodel.devices import Fitted, with_fit
 from perfmodel.gpu.parameters import PARAMETERS, start_values
 from perfmodel.measurements.rows import MemberRows, Rows
+from perfmodel.measurements.rows_waiting import WaitingRows
 
 #: Parts in which GEMMs are left out in turn.
 FOLDS = 5
@@ -29,7 +30,13 @@ LEAST_GEMMS = 20
 
 #: Parameters that only rows of different GEMMs determine; fitted to those, with the others fixed.
 OF_MEMBERS = ("member_start_s", "member_clock_drop_share")
-OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS)
+
+#: Parameters that show only where graphs differ in launches, and the gap, of which equal numbers
+#: of launches tell no more than its sum with a share of the start. Tables of GEMMs that wait hold
+#: the fastest kernels only, so nothing else is fitted to them.
+OF_WAITING = ("graph_start_s", "graph_interval_s")
+OF_GRAPHS = ("launch_gap_s", *OF_WAITING)
+OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS + OF_WAITING)
 
 
 def fold_of(label):
@@ -53,7 +60,7 @@ def fit(rows, device, start, free, watch=None):
 
     Parameters
     ----------
-    rows : list of Rows or MemberRows
+    rows : list of Rows, WaitingRows or MemberRows
     device : Gpu
     start : mapping of parameter name to float
         Those that are not free keep this value.
@@ -159,7 +166,7 @@ def calibrate(rows, device, files, progress=False):
 
     Parameters
     ----------
-    rows : list of Rows or MemberRows
+    rows : list of Rows, WaitingRows or MemberRows
         One for each dtype and table; at least one `Rows`.
     device : Gpu
     files : sequence of str
@@ -177,6 +184,7 @@ def calibrate(rows, device, files, progress=False):
         If there are too few rows or GEMMs.
     """
     equal = [part for part in rows if isinstance(part, Rows)]
+    waiting = [part for part in rows if isinstance(part, WaitingRows)]
     mixed = [part for part in rows if isinstance(part, MemberRows)]
     labels = np.concatenate([part.labels for part in equal] or [[]])
     distinct = sorted(set(labels))
@@ -186,10 +194,10 @@ def calibrate(rows, device, files, progress=False):
             f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
-        values, errors = _fitted(equal, mixed, device, start_values(), bar.update)
+        values, errors = _fitted(equal, waiting, mixed, device, start_values(), bar.update)
         folds = {}
         for fold in range(FOLDS):
-            left = _left(equal, fold), _left(mixed, fold)
+            left = (_left(part, fold) for part in (equal, waiting, mixed))
             folds[str(fold)], _ = _fitted(*left, device, values, bar.update)
     provenance = {
         "files": list(files),
@@ -232,7 +240,7 @@ def unseen_seconds(part, device, folds):
 
     Parameters
     ----------
-    part : Rows or MemberRows
+    part : Rows, WaitingRows or MemberRows
     device : Gpu
     folds : mapping of fold, as text, to parameter values
     """
@@ -244,10 +252,11 @@ def unseen_seconds(part, device, folds):
     return seconds
 
 
-def _fitted(equal, mixed, device, start, watch):
-    """Values and standard errors: of equal GEMMs first, then of different ones with those fixed."""
+def _fitted(equal, waiting, mixed, device, start, watch):
+    """Values and standard errors: of equal GEMMs first, then of others with those fixed."""
     values, errors = start, {}
-    for rows, free in ((equal, OF_EQUALS), (mixed, OF_MEMBERS)):
+    graphs = equal + waiting if waiting else []
+    for rows, free in ((equal, OF_EQUALS), (graphs, OF_GRAPHS), (mixed, OF_MEMBERS)):
         if sum(len(part.seconds) for part in rows):
             values, jacobian, residuals = fit(rows, device, values, free, watch)
             labels = np.concatenate([part.labels for part in rows])

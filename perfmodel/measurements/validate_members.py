@@ -52,12 +52,12 @@ def validate_members(table, members, device, kernel_files=None):
 
 
 def merged(reports):
-    """One report of several tables: equal GEMMs first, those of different ones under their kind.
+    """One report of several tables: equal GEMMs first, other tables under their kind.
 
     Parameters
     ----------
     reports : sequence of dict
-        At most one of `validate`, others of `validate_members`.
+        At most one of `validate`, others of `validate_members` and `validate_waiting`.
 
     Returns
     -------
@@ -66,18 +66,25 @@ def merged(reports):
     if len(reports) == 1:
         return reports[0]
     whole = {}
-    if all("members" in report for report in reports):
+    if all(_kind(report) for report in reports):
         rows = sum(report["rows"] for report in reports)
         skipped = sum((Counter(report["skipped"]) for report in reports), Counter())
         mean = sum(report["rows"] * report["mape_pct"] for report in reports) / rows
         whole = {"rows": rows, "skipped": dict(skipped), "mape_pct": mean}
     for report in reports:
-        if "members" not in report:
+        kind = _kind(report)
+        if not kind:
             whole |= report
             continue
-        kind = "pair" if report["members"] == 2 else "mixed"
         known = whole.setdefault(f"{kind}_tables", [])
         known.append(report)
         rows = sum(part["rows"] for part in known)
         whole[f"{kind}_mape_pct"] = sum(p["rows"] * p["mape_pct"] for p in known) / rows
     return whole
+
+
+def _kind(report):
+    """Of the table that a report is of; empty if of equal GEMMs together."""
+    if "members" in report:
+        return "pair" if report["members"] == 2 else "mixed"
+    return "waiting" if "by_protocol" in report else ""
