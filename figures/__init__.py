@@ -4,7 +4,7 @@ from importlib import import_module
 
 from perfmodel.checks import one_of
 
-#: In the order of a reader's questions: limits, trust, problem, remedy, why, and where time goes.
+#: In the order of a reader's questions: limits, trust, problem, remedy, why, where time goes, and proof.
 NAMES = (
     "roofline",
     "parity",
@@ -12,6 +12,7 @@ NAMES = (
     "go_gain",
     "kernel_features",
     "time_breakdown",
+    "verification",
 )
 
 

@@ -6,8 +6,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from perfmodel.equations.metrics import geometric_mean
 from perfmodel.figures.measured import SOURCES, grid, long_table
-from perfmodel.plotting import PAGE_WIDTH, geometric_mean, style
+from perfmodel.plotting import PAGE_WIDTH, style
 from perfmodel.units import US
 
 TITLE = "Default concurrency against sequential execution"

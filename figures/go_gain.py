@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from perfmodel.equations.metrics import geometric_mean
 from perfmodel.figures.measured import MEASURED, MODELLED, grid, long_table
-from perfmodel.plotting import COLOURS, GREY, MARKERS, PAGE_WIDTH, geometric_mean, style
+from perfmodel.plotting import COLOURS, GREY, MARKERS, PAGE_WIDTH, style
 from perfmodel.units import US
 
 TITLE = "Gain of the GO-Kernel over default concurrency"

@@ -5,8 +5,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from perfmodel.equations import tiles, waves
+from perfmodel.equations.metrics import geometric_mean
 from perfmodel.figures.measured import SOURCES, grid, long_table
-from perfmodel.plotting import COLOURS, MARKERS, PAGE_WIDTH, geometric_mean, log_axis, style
+from perfmodel.plotting import COLOURS, MARKERS, PAGE_WIDTH, log_axis, style
 
 TITLE = "Features of the GO-Kernel against the best kernel in isolation"
 CAPTION = (

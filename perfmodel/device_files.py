@@ -12,6 +12,10 @@ from perfmodel.resources import data_path
 from perfmodel.toml_text import toml_key, toml_table, toml_value
 
 
+#: Keys of the entry of a value.
+_SOURCE = ("value", "source", "checked", "spread_pct")
+
+
 def device_names():
     """Names of the shipped devices, sorted, tuple of str.
 
@@ -130,7 +134,7 @@ def dump_device(device):
     history = history_of(device)
     for kind in KINDS:
         entries = {key: s for key, row in history.items() for s in row if s.kind == kind}
-        blocks += [_entries(kind, entries, ("value", "source", "checked"))] if entries else []
+        blocks += [_entries(kind, entries, _SOURCE)] if entries else []
     if device.fitted:
         blocks += [_entries("fitted", device.fitted, ("value", "standard_error", "unit"))]
     if device.fit:
@@ -159,21 +163,25 @@ def write_device(path, device):
 
 
 def _entries(name, records, attributes):
-    lines = (
-        f"{toml_key(key)} = {toml_value({a: getattr(record, a) for a in attributes})}"
-        for key, record in records.items()
-    )
+    known = {
+        key: {a: getattr(record, a) for a in attributes if getattr(record, a) is not None}
+        for key, record in records.items()}
+    lines = (f"{toml_key(key)} = {toml_value(values)}" for key, values in known.items())
     return "\n".join([f"[{name}]", *lines]) + "\n"
 
 
 def _source(kind, key, entry, where):
     place = f"{where}, [{kind}]"
-    _keys(key, entry, ("value", "source", "checked"), ("value", "source"), place)
+    _keys(key, entry, _SOURCE, ("value", "source"), place)
+    spread = entry.get("spread_pct")
+    if spread is not None and not (_is_number(spread) and spread >= 0):
+        raise refusal(f"{key}.spread_pct", "a finite number of at least 0", spread, place)
     return Source(
         checked_value(key, entry["value"], place),
         kind,
         _text(f"{key}.source", entry["source"], place),
         _text(f"{key}.checked", entry.get("checked", "not stated"), place),
+        None if spread is None else float(spread),
     )
 
 

@@ -32,12 +32,15 @@ class Source:
         Document and table, or data file.
     checked : str
         What was really read: ``recalled`` means that no document was at hand.
+    spread_pct : float or None
+        Of a measured value: largest minus smallest repeat over the median [per cent].
     """
 
     value: float
     kind: str
     source: str
     checked: str
+    spread_pct: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ class Gpu:
         Sizes [B].
     l2_bytes_per_s, hbm_bytes_per_s : float
         Rates of the whole chip [B/s].
+    kernel_gap_s, graph_branch_s : float
+        What one more of the smallest kernels costs in a graph: after another, and on one more
+        branch [s].
     matrix_fp64_flop_per_clock_per_compute_unit, … : float
         Dense matrix rate by dtype (fp64, fp32, tf32, fp16, bf16, fp8, int8) [FLOP/clk].
     vector_fp32_flop_per_clock_per_compute_unit : float
@@ -120,6 +126,8 @@ class Gpu:
     l2_bytes_per_s: float = _rate("B/s")
     hbm_bytes: int = _count("B")
     hbm_bytes_per_s: float = _rate("B/s")
+    kernel_gap_s: float = _rate("s")
+    graph_branch_s: float = _rate("s")
     matrix_fp64_flop_per_clock_per_compute_unit: float = _rate("FLOP/clk")
     matrix_fp32_flop_per_clock_per_compute_unit: float = _rate("FLOP/clk")
     matrix_tf32_flop_per_clock_per_compute_unit: float = _rate("FLOP/clk")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 from matplotlib import ticker
 
 from perfmodel.files import replacing
@@ -129,19 +128,3 @@ def log_axis(axis, base=10, numbers=None):
     axis.set_minor_formatter(ticker.NullFormatter())
     if numbers is not None:
         axis.set_minor_locator(ticker.NullLocator())
-
-
-def geometric_mean(ratios, axis=0):
-    """Geometric mean over one axis, ndarray.
-
-    Parameters
-    ----------
-    ratios : array_like
-    axis : int, optional
-
-    Examples
-    --------
-    >>> float(geometric_mean([0.5, 2.0]))
-    1.0
-    """
-    return np.exp(np.mean(np.log(ratios), axis=axis))

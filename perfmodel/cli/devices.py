@@ -50,7 +50,8 @@ def _show(device, as_json):
 
     values = {
         name: {"value": source.value, "unit": UNITS[name], "kind": source.kind,
-               "source": source.source, "checked": source.checked}
+               "source": source.source, "checked": source.checked,
+               **({} if source.spread_pct is None else {"spread_pct": source.spread_pct})}
         for name, source in device.sources.items()
     }
     fitted = {
@@ -68,7 +69,7 @@ def _show(device, as_json):
     say(table(
         ["field", "value", "unit", "kind", "checked", "source"],
         [[name, f"{v['value']:.6g}" if isinstance(v["value"], float) else str(v["value"]),
-          v["unit"], v["kind"], v["checked"], v["source"]] for name, v in values.items()]))
+          v["unit"], v["kind"], _checked(v), v["source"]] for name, v in values.items()]))
     if fitted:
         say("\n" + table(
             ["fitted parameter", "value", "standard error", "unit"],
@@ -83,3 +84,8 @@ def _summary(fit):
     """The provenance without the long lists."""
     long = ("gemms", "folds", "ranges", "interval")
     return {key: value for key, value in fit.items() if key not in long}
+
+
+def _checked(value):
+    spread = f", spread {value['spread_pct']:g} %" if "spread_pct" in value else ""
+    return value["checked"] + spread

@@ -2,19 +2,11 @@
 
 import sys
 
-from perfmodel.checks import one_of, positive_integer, positive_number, refusal
-from perfmodel.cli.options import DEGREE_LIMIT, ROUNDS_LIMIT, add_json
-from perfmodel.cli.text import say, say_json
-
-_SETS_LIMIT = 100_000
-_MEMBERS_LIMIT = 16
-_SEED_LIMIT = 2**31 - 1
-
-#: GEMMs drawn where none are named.
-_DRAWN = 60
-
-#: A GEMM of a mixed set gets one of so many of its fastest kernels.
-_FASTEST = 12
+from perfmodel.checks import positive_number
+from perfmodel.cli.measure_options import (
+    DRAWN, gemms_of, job_maker, kernels_named, setting_of)
+from perfmodel.cli.options import add_json
+from perfmodel.cli.text import say, say_json, table
 
 
 def add_parser(commands):
@@ -27,11 +19,15 @@ def add_parser(commands):
         epilog="example: perfmodel measure --device h200 --draw 20 --minutes 8 -o times.csv.gz")
     parser.add_argument("--device", metavar="NAME",
                         help="a name, or the TOML file that --probe wrote")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="table to write")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="table to write, .csv or .csv.gz")
+    parser.add_argument("--probe", action="store_true", help="measure the chip itself and write a"
+                        " device file (-o NEW.toml) instead")
+    parser.add_argument("--verify", action="store_true", help="run the model's picks, and all that"
+                        " they are chosen from, on GEMMs that its fit has not seen")
     what = parser.add_argument_group("which GEMMs and kernels")
     what.add_argument("--gemm", action="append", metavar="MxNxK[xBATCH]", help="may be repeated")
     what.add_argument("--gemms", metavar="FILE", help="CSV with columns m, n, k and perhaps batch")
-    what.add_argument("--draw", metavar="N", help=f"draw N GEMMs at random (default {_DRAWN})")
+    what.add_argument("--draw", metavar="N", help=f"draw N GEMMs at random (default {DRAWN})")
     what.add_argument("--seed", metavar="S", help="of the draw; a fresh one if left out")
     what.add_argument("--kernels", metavar="FILE", help="CSV with tile columns (default: the 58"
                       " kernels of the shipped tables)")
@@ -60,133 +56,129 @@ def add_parser(commands):
 
 def run(given):
     """Run the command."""
+    if given.probe and given.verify:
+        raise ValueError("--probe and --verify are different things: give one of them")
+    if given.probe:
+        return _probe(given)
+    return _measure(given)
+
+
+def _measure(given):
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
+    from perfmodel.gpu.kernels import kernel_label
+    from perfmodel.gpu.parameters import values_of
     from perfmodel.live.campaign import measure
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
+    from perfmodel.problems import parse_gemm
 
     if given.device is None:
         raise ValueError("--device is needed: a name, or a file that perfmodel measure --probe made")
     device = load_device(given.device)
-    setting = _setting(given)
+    if given.verify:
+        values_of(device)  # refuses a device whose parameters nobody has fitted
+    setting = setting_of(given)
     if not given.output.endswith((".csv", ".csv.gz")):
         raise ValueError(f"-o {given.output}: a table ends in .csv or .csv.gz")
-    resources_file = _resources_file(given.output)
+    stem = given.output.removesuffix(".gz").removesuffix(".csv")
+    resources_file = f"{stem}.kernels.csv"
     for path in (given.output, resources_file):
         refuse_unwritable(path)
     minutes = given.minutes and positive_number("--minutes", given.minutes)
-    seed, gemms = _gemms(given)
-    kernels = _kernels(given.kernels)
-    make_jobs = _job_maker(given, device, gemms, setting, seed)
+    seen = [parse_gemm(text) for text in device.fit.get("gemms", ())]
+    seed, gemms = gemms_of(given, seen if given.verify else ())
+    kernels = kernels_named(given.kernels)
+    make_jobs = job_maker(given, device, gemms, setting, seed)
 
     progress = sys.stderr.isatty()
     runner = open_gpu(captured=not given.streams)
-    kernels, failed = _prepared(
-        runner, kernels, gemms, setting, resources_file, progress)
+    kernels, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     library = None if given.no_library else LIBRARIES[runner.backend]
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
     report = {
         "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
         "rows": dict(count),
-        "kernels_failed": {_label(kernel): reason for kernel, reason in failed.items()},
+        "kernels_failed": {kernel_label(kernel): reason for kernel, reason in failed.items()},
     }
+    if given.verify:
+        report |= {"figure": f"{stem}.png", "verified": _verified(
+            given.output, device, [resources_file], stem)}
     if given.json:
         say_json(report)
         return
     say(f"{report['gpu']}, driver {report['driver']}, torch {report['torch']},"
-        f" triton {report['triton']}")
+        f" triton {report['triton']}; seed {seed}")
     for kernel, reason in report["kernels_failed"].items():
         say(f"kernel {kernel} left out: {reason}")
     for what, rows in count.items():
         say(f"{rows} rows {what}")
-    say(f"written: {given.output}, {resources_file}" + (f" (seed {seed})" if seed else ""))
+    for verified in report.get("verified", ()):
+        _say_verified(verified)
+    say(f"written: {given.output}, {resources_file}"
+        + (f", {report['figure']}" if given.verify else ""))
 
 
-def _setting(given):
-    from perfmodel.live.arrangement import Setting
-    from perfmodel.live.plans import STORED_ALONG_K
+def _probe(given):
+    import re
+    from datetime import date
+    from pathlib import Path
 
-    one_of("--dtype", given.dtype, ("fp16", "bf16", "tf32", "fp8", "int8"))
-    transposed = given.dtype in STORED_ALONG_K if given.trans_b is None else given.trans_b == "T"
-    return Setting(given.dtype, transposed, given.cache == "cold")
+    from tqdm import tqdm
 
+    from perfmodel.device_files import write_device
+    from perfmodel.files import refuse_unwritable
+    from perfmodel.live.open_gpu import open_gpu
+    from perfmodel.live.readings import device_from
 
-def _gemms(given):
-    """The seed, if any is needed, and the GEMMs that the options name."""
-    from random import SystemRandom
-
-    from perfmodel.live.plans import draw_gemms
-    from perfmodel.measurements.table import read_gemms
-    from perfmodel.problems import parse_gemm
-
-    seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
-            else positive_integer("--seed", given.seed, _SEED_LIMIT))
-    named = [parse_gemm(text, given.dtype) for text in given.gemm or ()]
-    gemms = [tuple(int(size[0]) for size in (g.m, g.n, g.k, g.batch)) for g in named]
-    if given.gemms:
-        gemms += read_gemms(given.gemms)
-    if given.draw or not gemms:
-        count = positive_integer("--draw", given.draw or _DRAWN, _SETS_LIMIT)
-        gemms += draw_gemms(count, seed, gemms)
-    return seed, list(dict.fromkeys(gemms))
-
-
-def _kernels(path):
-    from perfmodel.gpu.kernels import KERNEL
-    from perfmodel.measurements.table import read_kernels
-    from perfmodel.resources import data_path
-
-    table = read_kernels(path or data_path("measurements", "h200", "kernels.csv"))
-    return [tuple(int(x) for x in row)
-            for row in table[list(KERNEL)].drop_duplicates().itertuples(index=False)]
+    if not given.output.endswith(".toml"):
+        raise ValueError(f"-o {given.output}: a device file ends in .toml")
+    refuse_unwritable(given.output)
+    runner = open_gpu()
+    with tqdm(desc="probe", unit="measurement", disable=not sys.stderr.isatty()) as bar:
+        readings = runner.readings(lambda name: bar.update())
+    name = re.sub(r"[^a-z0-9]+", "-", Path(given.output).stem.lower()).strip("-") or "my-gpu"
+    device = device_from(readings, runner.gpu(), name, date.today().isoformat())
+    write_device(given.output, device)
+    report = {"output": given.output, "name": name, **runner.gpu(), "readings": {
+        field: {"value": reading.value, "spread_pct": reading.spread_pct, "source": reading.source}
+        for field, reading in readings.items()}}
+    if given.json:
+        say_json(report)
+        return
+    say(f"{report['gpu']}, driver {report['driver']}\n")
+    say(table(
+        ["field", "value", "spread %", "how"],
+        [[field, f"{r.value:.6g}", "" if r.spread_pct is None else f"{r.spread_pct:.1f}", r.source]
+         for field, r in readings.items()]))
+    say(f"\nwritten: {given.output}")
 
 
-def _job_maker(given, device, gemms, setting, seed):
-    """A function of kernels and library's name to the jobs that the options ask for."""
-    from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
+def _verified(path, device, kernel_files, stem):
+    """Summaries of what the model's picks are worth in a waiting table; draws the figure."""
+    from perfmodel.figures import load
+    from perfmodel.measurements.policies import policies, summary
+    from perfmodel.measurements.table import read_waiting
+    from perfmodel.plotting import save
 
-    if given.mixed and given.waiting:
-        raise ValueError("--mixed and --waiting are different tables: give one of them")
-    if given.mixed:
-        sets = positive_integer("--mixed", given.mixed, _SETS_LIMIT)
-        size = positive_integer("--members", given.members, _MEMBERS_LIMIT)
-        if not 2 <= size <= len(gemms):
-            raise ValueError(
-                f"--members must be from 2 to the number of GEMMs ({len(gemms)}), not {size}")
-        carveouts = _carveouts(given.carveout)
-        return lambda kernels, library: member_jobs(
-            device.name,
-            draw_members(gemms, _fastest(device, gemms, kernels, setting), sets, size, seed),
-            carveouts, setting)
-    if given.waiting:
-        counts = _integers("--waiting", given.waiting, DEGREE_LIMIT)
-        rounds = _integers("--rounds", given.rounds or "1,3", ROUNDS_LIMIT)
-        return lambda kernels, library: waiting_jobs(
-            device.name, gemms, kernels, counts, rounds, setting, library)
-    degrees = _integers("--degree", given.degree, DEGREE_LIMIT)
-    rounds = _integers("--rounds", given.rounds or ("1" if setting.cold else "3"), ROUNDS_LIMIT)
-    return lambda kernels, library: equal_jobs(
-        device.name, gemms, kernels, degrees, rounds, setting, library)
+    found = policies(read_waiting(path), device, kernel_files)
+    save(load("verification").draw(found), stem)
+    return summary(found)
 
 
-def _fastest(device, gemms, kernels, setting):
-    """The kernels of each GEMM that the model takes for fastest; all, where it has no fit."""
-    import numpy as np
-
-    from perfmodel.gpu.kernels import KERNEL, infeasible, kernels_from
-    from perfmodel.gpu.space import evaluate
-    from perfmodel.problems import gemms as problems
-
-    if not device.fitted:
-        return [kernels] * len(gemms)
-    table = kernels_from(dict(zip(KERNEL, np.array(kernels).T)), setting.dtype)
-    runs = np.flatnonzero(infeasible(device, table) == "")
-    sizes = np.array(gemms).T
-    seconds = evaluate(
-        device, problems(*sizes, dtype=setting.dtype), table[runs], [1]).seconds[:, :, 0]
-    order = np.argsort(seconds, axis=1, kind="stable")[:, :_FASTEST]
-    return [[kernels[runs[i]] for i in row] for row in order]
+def _say_verified(report):
+    protocol = "run once" if report["rounds"] == 1 else f"{report['rounds']} times over"
+    say(f"\n{report['waiting']} waiting, own operands, {protocol}: {report['gemms']} GEMMs,"
+        " geometric means\n")
+    names = list(report["over_sequential"])
+    say(table(
+        ["", *names],
+        [[f"over {base}", *(f"{report[f'over_{base}'][name]:.2f}x" for name in names)]
+         for base in ("sequential", "default")]))
+    errors = report["prediction_mape_pct"]
+    say(f"regret of the kernel all at once {report['regret_go']:.3f}, of degree and kernel"
+        f" {report['regret_dynamic']:.3f}; predicted times off by {errors['go']:.1f} and"
+        f" {errors['dynamic']:.1f} %\n")
 
 
 def _prepared(runner, kernels, gemms, setting, path, progress):
@@ -203,24 +195,3 @@ def _prepared(runner, kernels, gemms, setting, path, progress):
         raise OSError(f"no kernel compiles for this GPU; the first: {next(iter(failed.values()))}")
     write_table_atomic(path, joined_resources(path, resources))
     return [tuple(row[name] for name in KERNEL) for row in resources], failed
-
-
-def _resources_file(output):
-    return output.removesuffix(".gz").removesuffix(".csv") + ".kernels.csv"
-
-
-def _integers(name, text, limit):
-    return sorted({positive_integer(name, part, limit) for part in text.split(",")})
-
-
-def _carveouts(text):
-    parts = text.split(",")
-    for part in parts:
-        if not part.strip().removeprefix("-").isdecimal() or not -1 <= int(part) <= 100:
-            raise refusal("--carveout", "integers from -1 to 100", text)
-    return list(dict.fromkeys(int(part) for part in parts))
-
-
-def _label(kernel):
-    m, n, u, s, w, z = kernel
-    return f"{m}x{n}x{u} s{s} w{w} z{z}"

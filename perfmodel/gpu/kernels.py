@@ -64,8 +64,19 @@ class Kernels:
     @property
     def labels(self):
         """Names such as ``128x256x64 s4 w8 z1``, list of str; of a one-axis `Kernels`."""
-        columns = zip(*(getattr(self, name) for name in KERNEL))
-        return [f"{m}x{n}x{u} s{s} w{w} z{z}" for m, n, u, s, w, z in columns]
+        return [kernel_label(row) for row in zip(*(getattr(self, name) for name in KERNEL))]
+
+
+def kernel_label(values):
+    """Name of a kernel such as ``128x256x64 s4 w8 z1``.
+
+    Parameters
+    ----------
+    values : sequence of int
+        In the order of `KERNEL`.
+    """
+    m, n, u, s, w, z = values
+    return f"{m}x{n}x{u} s{s} w{w} z{z}"
 
 
 def kernels_from(table, dtype="fp16"):

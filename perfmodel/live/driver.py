@@ -65,6 +65,32 @@ def set_carveout(backend, function, percent):
             ctypes.c_void_p(function), _CARVEOUT, ctypes.c_int(percent)), "cuFuncSetAttribute")
 
 
+#: Fields of a device and the driver's attribute (CUdevice_attribute) that tells each, with its
+#: scale.
+_ATTRIBUTES = {
+    "clock_hz": (13, 1e3),
+    "workgroups_per_compute_unit": (106, 1),
+    "lds_reserve_bytes_per_workgroup": (111, 1),
+}
+
+
+def attributes(backend):
+    """What the driver tells of GPU number 0 beyond its properties, dict of field to value.
+
+    Parameters
+    ----------
+    backend : str
+        Only CUDA's attributes are known here; for others the dict is empty.
+    """
+    found = {}
+    for field, (attribute, scale) in _ATTRIBUTES.items() if backend == "cuda" else ():
+        value = ctypes.c_int()
+        if not _library(backend).cuDeviceGetAttribute(
+                ctypes.byref(value), ctypes.c_int(attribute), ctypes.c_int(0)):
+            found[field] = value.value * scale
+    return found
+
+
 @functools.cache
 def _library(backend):
     return ctypes.CDLL(_LIBRARIES[backend])

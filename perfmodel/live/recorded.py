@@ -4,6 +4,7 @@ import json
 
 from perfmodel.files import write_text_atomic
 from perfmodel.live.arrangement import Timing
+from perfmodel.live.readings import Reading
 
 
 class Recorder:
@@ -22,6 +23,11 @@ class Recorder:
 
     def gpu(self):
         return self._runner.gpu()
+
+    def readings(self, advance):
+        found = self._runner.readings(advance)
+        self._notes["readings"] = {field: vars(reading) for field, reading in found.items()}
+        return found
 
     def prepare(self, kernels, gemms, setting, advance):
         rows, failed = self._runner.prepare(kernels, gemms, setting, advance)
@@ -63,6 +69,11 @@ class Recorded:
 
     def gpu(self):
         return self._notes["gpu"]
+
+    def readings(self, advance):
+        for field in self._notes["readings"]:
+            advance(field)
+        return {field: Reading(**noted) for field, noted in self._notes["readings"].items()}
 
     def prepare(self, kernels, gemms, setting, advance):
         noted = self._notes["prepare"][_setting_text(setting)]

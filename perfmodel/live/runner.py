@@ -53,6 +53,12 @@ class GpuRunner:
             "launched_by": "graph" if self._graphs.captured else "streams",
         }
 
+    def readings(self, advance):
+        """Readings of the GPU, dict of field to `readings.Reading`; `advance` is told each name."""
+        from perfmodel.live.probe import readings_of
+
+        return readings_of(self, advance)
+
     def prepare(self, kernels, gemms, setting, advance):
         """Compile kernels for all that the GEMMs ask of them, and report their resources.
 

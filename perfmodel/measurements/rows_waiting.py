@@ -8,6 +8,7 @@ import numpy as np
 from perfmodel.gpu.machine import machine_of
 from perfmodel.gpu.timing import waiting_time
 from perfmodel.measurements.rows import Rows, rows_of, selected, with_resources
+from perfmodel.measurements.table import kernel_rows
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def waiting_selected(table, device, kernel_files=None):
     Parameters
     ----------
     table : DataFrame
-        From `table.read_waiting`.
+        From `table.read_waiting`; rows of a library are left out.
     device : Gpu
     kernel_files : sequence of path, optional
         As in `with_resources`.
@@ -63,7 +64,8 @@ def waiting_selected(table, device, kernel_files=None):
         With the columns of a measurement table besides.
     skipped : Counter of str
     """
-    table = table.assign(batch=1, time_us=table["time_of_all_us"])
+    table = kernel_rows(table)
+    table = table.assign(time_us=table["time_of_all_us"])
     even = table["waiting"] % table["concurrency_degree"] == 0
     rows, skipped = selected(with_resources(table[even], device, kernel_files), device)
     return rows, skipped + Counter({"waiting is no multiple of the degree": int((~even).sum())})

@@ -201,15 +201,19 @@ def read_waiting(path):
     Returns
     -------
     DataFrame
+        ``library`` and ``batch`` are added (triton, 1) where the file has none.
 
     Raises
     ------
     ValueError
         As in `read_measurements`.
     """
-    table, rules = _read(path, _WAITING, {}, "a waiting table")
+    optional = {"library": NAME, "batch": SIZE, "trans_a": NAME, "trans_b": NAME}
+    table, rules = _read(path, _WAITING, optional, "a waiting table", {*KERNEL})
+    refuse_partly_empty(path, table, KERNEL)
     refuse_duplicates(path, table, [c for c in rules if c != "time_of_all_us"])
-    return table
+    added = {"library": "triton", "batch": 1}
+    return table.assign(**{name: value for name, value in added.items() if name not in table})
 
 
 def read_gemms(path):

@@ -1,0 +1,120 @@
+"""Options of ``perfmodel measure`` turned into GEMMs, kernels, settings and jobs."""
+
+from perfmodel.checks import one_of, positive_integer, refusal
+from perfmodel.cli.options import DEGREE_LIMIT, ROUNDS_LIMIT
+
+_SETS_LIMIT = 100_000
+_MEMBERS_LIMIT = 16
+_SEED_LIMIT = 2**31 - 1
+
+#: GEMMs drawn where none are named.
+DRAWN = 60
+
+#: A GEMM of a mixed set gets one of so many of its fastest kernels.
+_FASTEST = 12
+
+#: GEMMs that wait where the picks are verified.
+_VERIFIED_WAITING = "16"
+
+
+def setting_of(given):
+    """The setting that the options name."""
+    from perfmodel.live.arrangement import Setting
+    from perfmodel.live.plans import STORED_ALONG_K
+
+    one_of("--dtype", given.dtype, ("fp16", "bf16", "tf32", "fp8", "int8"))
+    transposed = given.dtype in STORED_ALONG_K if given.trans_b is None else given.trans_b == "T"
+    return Setting(given.dtype, transposed, given.cache == "cold")
+
+
+def gemms_of(given, known=()):
+    """The seed, and the GEMMs that the options name; none of the known ones is drawn."""
+    from random import SystemRandom
+
+    from perfmodel.live.plans import draw_gemms
+    from perfmodel.measurements.table import read_gemms
+    from perfmodel.problems import parse_gemm
+
+    seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
+            else positive_integer("--seed", given.seed, _SEED_LIMIT))
+    gemms = [_sizes(parse_gemm(text, given.dtype)) for text in given.gemm or ()]
+    if given.gemms:
+        gemms += read_gemms(given.gemms)
+    if given.draw or not gemms:
+        count = positive_integer("--draw", given.draw or DRAWN, _SETS_LIMIT)
+        gemms += draw_gemms(count, seed, [*gemms, *map(_sizes, known)])
+    return seed, list(dict.fromkeys(gemms))
+
+
+def kernels_named(path):
+    """Tiles of a kernel table, list of tuple; of the shipped one if there is no path."""
+    from perfmodel.gpu.kernels import KERNEL
+    from perfmodel.measurements.table import read_kernels
+    from perfmodel.resources import data_path
+
+    table = read_kernels(path or data_path("measurements", "h200", "kernels.csv"))
+    return [tuple(int(x) for x in row)
+            for row in table[list(KERNEL)].drop_duplicates().itertuples(index=False)]
+
+
+def job_maker(given, device, gemms, setting, seed):
+    """A function of kernels and library's name to the jobs that the options ask for."""
+    from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
+
+    if given.mixed and (given.waiting or given.verify):
+        raise ValueError("--mixed is another table than --waiting and --verify: give one of them")
+    if given.mixed:
+        sets = positive_integer("--mixed", given.mixed, _SETS_LIMIT)
+        size = positive_integer("--members", given.members, _MEMBERS_LIMIT)
+        if not 2 <= size <= len(gemms):
+            raise ValueError(
+                f"--members must be from 2 to the number of GEMMs ({len(gemms)}), not {size}")
+        carveouts = _carveouts(given.carveout)
+        return lambda kernels, library: member_jobs(
+            device.name,
+            draw_members(gemms, _fastest(device, gemms, kernels, setting), sets, size, seed),
+            carveouts, setting)
+    if given.waiting or given.verify:
+        counts = _integers("--waiting", given.waiting or _VERIFIED_WAITING, DEGREE_LIMIT)
+        rounds = _integers("--rounds", given.rounds or "1,3", ROUNDS_LIMIT)
+        return lambda kernels, library: waiting_jobs(
+            device.name, gemms, kernels, counts, rounds, setting, library)
+    degrees = _integers("--degree", given.degree, DEGREE_LIMIT)
+    rounds = _integers("--rounds", given.rounds or ("1" if setting.cold else "3"), ROUNDS_LIMIT)
+    return lambda kernels, library: equal_jobs(
+        device.name, gemms, kernels, degrees, rounds, setting, library)
+
+
+def _fastest(device, gemms, kernels, setting):
+    """The kernels of each GEMM that the model takes for fastest; all, where it has no fit."""
+    import numpy as np
+
+    from perfmodel.gpu.kernels import KERNEL, infeasible, kernels_from
+    from perfmodel.gpu.space import evaluate
+    from perfmodel.problems import gemms as problems
+
+    if not device.fitted:
+        return [kernels] * len(gemms)
+    table = kernels_from(dict(zip(KERNEL, np.array(kernels).T)), setting.dtype)
+    runs = np.flatnonzero(infeasible(device, table) == "")
+    sizes = np.array(gemms).T
+    seconds = evaluate(
+        device, problems(*sizes, dtype=setting.dtype), table[runs], [1]).seconds[:, :, 0]
+    order = np.argsort(seconds, axis=1, kind="stable")[:, :_FASTEST]
+    return [[kernels[runs[i]] for i in row] for row in order]
+
+
+def _sizes(gemm):
+    return tuple(int(size[0]) for size in (gemm.m, gemm.n, gemm.k, gemm.batch))
+
+
+def _integers(name, text, limit):
+    return sorted({positive_integer(name, part, limit) for part in text.split(",")})
+
+
+def _carveouts(text):
+    parts = text.split(",")
+    for part in parts:
+        if not part.strip().removeprefix("-").isdecimal() or not -1 <= int(part) <= 100:
+            raise refusal("--carveout", "integers from -1 to 100", text)
+    return list(dict.fromkeys(int(part) for part in parts))

@@ -1,0 +1,137 @@
+"""What ways of running GEMMs that wait are worth, by measured times: the model's picks among them.
+
+Every time is a measured one; the model only chooses. It has not seen the GEMM: where the device's
+fit has, the parameters are those of the fold that left it out.
+"""
+
+import pandas as pd
+
+from perfmodel.equations.metrics import geometric_mean
+from perfmodel.gpu.kernels import kernel_label
+from perfmodel.measurements.rows import GEMM
+from perfmodel.measurements.rows_waiting import waiting_selected
+from perfmodel.measurements.table import KERNEL, library_rows
+from perfmodel.measurements.validate_waiting import waiting_predictions
+
+#: Columns that make two rows of the same contest.
+CONTEST = ["dtype", *GEMM, "waiting", "rounds"]
+
+#: In the order of a table; each is explained in `policies`.
+POLICIES = ("sequential", "default", "library", "go", "dynamic", "best")
+
+
+def policies(table, device, kernel_files=None):
+    """Measured time of each policy for each GEMM, number waiting and rounds.
+
+    ``sequential``: one after the other with the kernel that is fastest so. ``default``: all at
+    once with that kernel. ``library``: all at once with the vendor's library. ``go``: all at once
+    with the kernel that the model takes for fastest so. ``dynamic``: degree and kernel as the
+    model chooses them. ``best``: the fastest degree and kernel measured.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `table.read_waiting`.
+    device : Gpu
+    kernel_files : sequence of path, optional
+        As in `rows.with_resources`.
+
+    Returns
+    -------
+    DataFrame
+        One row a contest in which the kernel fastest one by one was also run all at once:
+        ``NAME_us`` of each policy
+        (NaN for a library not measured), ``go_best_us`` (the fastest measured all at once),
+        ``predicted_go_us``, ``predicted_dynamic_us``, and the picks.
+
+    Raises
+    ------
+    ValueError
+        If no contest is left.
+    """
+    rows, _ = waiting_selected(table, device, kernel_files)
+    rows = waiting_predictions(rows, device) if len(rows) else rows
+    library = library_rows(table)
+    library = library[library["concurrency_degree"] == library["waiting"]]
+    library = library.set_index(CONTEST)["time_of_all_us"]
+    found = [
+        dict(zip(CONTEST, contest)) | _measured(group) | {
+            "library_us": library.get(contest, float("nan"))}
+        for contest, group in (rows.groupby(CONTEST) if len(rows) else ())
+        if _complete(group)]
+    if not found:
+        raise ValueError("no GEMM whose kernel fastest one by one was also run all at once")
+    return pd.DataFrame(found)
+
+
+def _complete(group):
+    alone, together = _ends(group)
+    if alone.empty:
+        return False
+    isolated = alone.loc[alone["time_of_all_us"].idxmin()]
+    return bool((together[KERNEL] == isolated[KERNEL]).all(axis=1).any())
+
+
+def _ends(group):
+    """The rows of a contest that ran one by one, and those that ran all at once."""
+    degree = group["concurrency_degree"]
+    return group[degree == 1], group[degree == group["waiting"]]
+
+
+def _measured(group):
+    """Times of the policies in one contest [us]."""
+    alone, together = _ends(group)
+    isolated = alone.loc[alone["time_of_all_us"].idxmin()]
+    default = together[(together[KERNEL] == isolated[KERNEL]).all(axis=1)]
+    go = together.loc[together["predicted_us"].idxmin()]
+    dynamic = group.loc[group["predicted_us"].idxmin()]
+    return {
+        "sequential_us": isolated["time_of_all_us"],
+        "default_us": default["time_of_all_us"].min(),
+        "go_us": go["time_of_all_us"],
+        "go_best_us": together["time_of_all_us"].min(),
+        "dynamic_us": dynamic["time_of_all_us"],
+        "best_us": group["time_of_all_us"].min(),
+        "predicted_go_us": go["predicted_us"],
+        "predicted_dynamic_us": dynamic["predicted_us"],
+        "dynamic_degree": int(dynamic["concurrency_degree"]),
+        "dynamic_kernel": kernel_label(dynamic[KERNEL].astype(int)),
+        "go_kernel": kernel_label(go[KERNEL].astype(int)),
+    }
+
+
+def summary(table):
+    """Geometric means over GEMMs, one dict for each number waiting and rounds.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `policies`.
+
+    Returns
+    -------
+    list of dict
+        ``waiting``, ``rounds``, ``gemms``; ``over_sequential`` and ``over_default``, each a dict
+        of policy to speed-up; ``regret_go`` (over the best kernel all at once) and
+        ``regret_dynamic`` (over the best degree and kernel); ``prediction_mape_pct``, a dict of
+        pick to the error of the time predicted for it.
+    """
+    return [
+        {"waiting": int(waiting), "rounds": int(rounds), "gemms": len(group)} | _summary(group)
+        for (waiting, rounds), group in table.groupby(["waiting", "rounds"])]
+
+
+def _summary(group):
+    known = [name for name in POLICIES if group[f"{name}_us"].notna().any()]
+    return {
+        f"over_{base}": {
+            name: float(geometric_mean((group[f"{base}_us"] / group[f"{name}_us"]).dropna()))
+            for name in known}
+        for base in ("sequential", "default")
+    } | {
+        "regret_go": float(geometric_mean(group["go_us"] / group["go_best_us"])),
+        "regret_dynamic": float(geometric_mean(group["dynamic_us"] / group["best_us"])),
+        "prediction_mape_pct": {
+            name: float(100 * (group[f"predicted_{name}_us"] / group[f"{name}_us"] - 1).abs().mean())
+            for name in ("go", "dynamic")},
+    }
