@@ -35,7 +35,7 @@ def measure(runner, jobs, path, minutes=None, progress=False):
     path : str or Path
         Table to write, CSV, gzipped if named .gz.
     minutes : float, optional
-        No job begins later than this.
+        No GEMM (or set of different ones) is begun later than this; the one begun is finished.
     progress : bool
         Whether to show a bar on stderr.
 
@@ -62,7 +62,8 @@ def measure(runner, jobs, path, minutes=None, progress=False):
     failures = 0
     try:
         for at, job in enumerate(tqdm(jobs, disable=not progress, unit="row")):
-            if minutes is not None and time.monotonic() - begin > minutes * 60:
+            late = minutes is not None and time.monotonic() - begin > minutes * 60
+            if late and (at == 0 or jobs[at - 1].problem != job.problem):
                 count["left"] += sum(not table.has(other) for other in jobs[at:])
                 break
             if table.has(job):

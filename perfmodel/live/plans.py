@@ -39,6 +39,11 @@ class Job:
     setting: Setting
 
     @property
+    def problem(self):
+        """The GEMMs that run, a frozenset."""
+        return frozenset(gemm for gemm, _ in self.launched)
+
+    @property
     def launched(self):
         """The (gemm, kernel) that run, a set."""
         arrangements = [arrangement for arrangement, _ in self.timed.values()]

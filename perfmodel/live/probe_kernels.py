@@ -13,8 +13,10 @@ def read(source, sink, passes, WORDS: tl.constexpr, BLOCK: tl.constexpr, SHARED:
     total = tl.zeros((BLOCK,), tl.int32)
     for turn in range(passes):
         for at in range(0, WORDS, BLOCK):
-            # Past L1: what is wanted is the way to L2.
-            total += tl.load(first + at + tl.arange(0, BLOCK), cache_modifier=".cg") ^ turn
+            # Past L1: what is wanted is the way to L2. Each turn begins elsewhere, or the
+            # compiler would read only once.
+            begin = tl.multiple_of((at + turn * BLOCK) % WORDS, BLOCK)
+            total += tl.load(first + begin + tl.arange(0, BLOCK), cache_modifier=".cg")
     tl.store(sink + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), total)
 
 
