@@ -16,17 +16,24 @@ FIGURES = PACKAGE / "figures" if (PACKAGE / "figures").is_dir() else PACKAGE.par
 #: A module may import those before it, and its own folder.
 ORDER = (
     "units", "checks", "toml_text", "files", "resources", "equations", "problems", "workloads",
-    "devices", "device_files", "gpu", "npu", "measurements", "selection", "studies", "plotting",
-    "figures", "cli", "__main__",
+    "devices", "device_files", "gpu", "npu", "measurements", "selection", "live", "studies",
+    "plotting", "figures", "cli", "__main__",
 )
 
 #: Where a heavy dependency may be imported at all.
 HOMES = {
     "statsmodels": {"selection"},
     "matplotlib": {"plotting", "figures"},
+    "torch": {"live"},
+    "triton": {"live"},
 }
 
 OPTIONAL = {"torch", "triton", "dask", "cupy"}
+
+#: Modules that are nothing without a GPU: imported only once one was found.
+ON_A_GPU = {
+    "compiler", "graphs", "operands", "probe", "probe_kernels", "runner", "triton_gemm",
+}
 EQUATIONS_KNOW = {"numpy", "math", "perfmodel"}
 
 
@@ -75,7 +82,11 @@ def test_heavy_dependencies_stay_where_they_belong(path, names):
     for imported, at_top in _imports(path, names):
         root = imported.split(".")[0]
         assert names[0] in HOMES.get(root, {names[0]}), f"{root} does not belong here"
-        assert not (at_top and root in OPTIONAL), f"{root} is optional: import it where it is used"
+        allowed = names[0] == "live" and names[-1] in ON_A_GPU
+        assert allowed or not (at_top and root in OPTIONAL), (
+            f"{root} is optional: import it where it is used")
+        needs_gpu = imported.startswith("perfmodel.live.") and imported.split(".")[2] in ON_A_GPU
+        assert allowed or not (at_top and needs_gpu), f"{imported} needs torch: import it inside"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import sys
 
 from perfmodel.checks import positive_number
-from perfmodel.cli.measure_options import (
-    DRAWN, gemms_of, job_maker, kernels_named, setting_of)
+from perfmodel.cli.measure_options import DRAWN, setting_of, work_of
 from perfmodel.cli.options import add_json
 from perfmodel.cli.text import say, say_json, table
 
@@ -24,6 +23,10 @@ def add_parser(commands):
                         " device file (-o NEW.toml) instead")
     parser.add_argument("--verify", action="store_true", help="run the model's picks, and all that"
                         " they are chosen from, on GEMMs that its fit has not seen")
+    parser.add_argument("--repeat", metavar="FILE", help="measure rows of this table again and tell"
+                        " by how much they moved")
+    parser.add_argument("--rows", default="300", metavar="N", help="so many, at random"
+                        " (default 300)")
     what = parser.add_argument_group("which GEMMs and kernels")
     what.add_argument("--gemm", action="append", metavar="MxNxK[xBATCH]", help="may be repeated")
     what.add_argument("--gemms", metavar="FILE", help="CSV with columns m, n, k and perhaps batch")
@@ -56,8 +59,9 @@ def add_parser(commands):
 
 def run(given):
     """Run the command."""
-    if given.probe and given.verify:
-        raise ValueError("--probe and --verify are different things: give one of them")
+    modes = [name for name in ("probe", "verify", "repeat") if getattr(given, name)]
+    if len(modes) > 1:
+        raise ValueError(f"--{modes[0]} and --{modes[1]} are different things: give one of them")
     if given.probe:
         return _probe(given)
     return _measure(given)
@@ -66,11 +70,12 @@ def run(given):
 def _measure(given):
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
-    from perfmodel.gpu.kernels import kernel_label
+    from perfmodel.gpu.kernels import KERNEL, kernel_label
     from perfmodel.gpu.parameters import values_of
     from perfmodel.live.campaign import measure
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
+    from perfmodel.live.resources_table import occupancy_differs
     from perfmodel.problems import parse_gemm
 
     if given.device is None:
@@ -87,20 +92,22 @@ def _measure(given):
         refuse_unwritable(path)
     minutes = given.minutes and positive_number("--minutes", given.minutes)
     seen = [parse_gemm(text) for text in device.fit.get("gemms", ())]
-    seed, gemms = gemms_of(given, seen if given.verify else ())
-    kernels = kernels_named(given.kernels)
-    make_jobs = job_maker(given, device, gemms, setting, seed)
+    seed, gemms, kernels, make_jobs = work_of(given, device, setting, seen)
 
     progress = sys.stderr.isatty()
-    runner = open_gpu(captured=not given.streams)
-    kernels, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
+    runner = open_gpu(seed, captured=not given.streams)
+    resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
+    kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
     report = {
         "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
         "rows": dict(count),
         "kernels_failed": {kernel_label(kernel): reason for kernel, reason in failed.items()},
+        "occupancy_differs": occupancy_differs(device, resources),
     }
+    if given.repeat:
+        report["repeated"] = _repeated(given)
     if given.verify:
         report |= {"figure": f"{stem}.png", "verified": _verified(
             given.output, device, [resources_file], stem)}
@@ -111,8 +118,15 @@ def _measure(given):
         f" triton {report['triton']}; seed {seed}")
     for kernel, reason in report["kernels_failed"].items():
         say(f"kernel {kernel} left out: {reason}")
+    for kernel, both in report["occupancy_differs"].items():
+        say(f"kernel {kernel}: workgroups on a compute unit {both}")
     for what, rows in count.items():
         say(f"{rows} rows {what}")
+    if given.repeat:
+        say("\n" + table(
+            ["degree", "rows", "mean |change| %", "median %", "p95 %"],
+            [[degree, f"{r['rows']:.0f}", *(f"{r[name]:.2f}" for name in list(r)[1:])]
+             for degree, r in report["repeated"].items()]) + "\n")
     for verified in report.get("verified", ()):
         _say_verified(verified)
     say(f"written: {given.output}, {resources_file}"
@@ -154,6 +168,15 @@ def _probe(given):
     say(f"\nwritten: {given.output}")
 
 
+def _repeated(given):
+    """By how much the rows of a table moved, dict of degree to figures."""
+    from perfmodel.measurements.repeats import repeat_errors, repeats
+    from perfmodel.measurements.table import read_measurements
+
+    both = repeats(read_measurements(given.repeat), read_measurements(given.output))
+    return repeat_errors(both).to_dict("index")
+
+
 def _verified(path, device, kernel_files, stem):
     """Summaries of what the model's picks are worth in a waiting table; draws the figure."""
     from perfmodel.figures import load
@@ -182,16 +205,15 @@ def _say_verified(report):
 
 
 def _prepared(runner, kernels, gemms, setting, path, progress):
-    """The kernels that can run, and why others cannot; the resources are written."""
+    """Resources of the kernels that can run, which are written, and why others cannot."""
     from tqdm import tqdm
 
     from perfmodel.files import write_table_atomic
-    from perfmodel.gpu.kernels import KERNEL
     from perfmodel.live.resources_table import joined_resources
 
-    with tqdm(total=len(kernels), desc="compile", unit="kernel", disable=not progress) as bar:
+    with tqdm(desc="compile", unit="kernel", disable=not progress) as bar:
         resources, failed = runner.prepare(kernels, gemms, setting, bar.update)
     if not resources:
         raise OSError(f"no kernel compiles for this GPU; the first: {next(iter(failed.values()))}")
     write_table_atomic(path, joined_resources(path, resources))
-    return [tuple(row[name] for name in KERNEL) for row in resources], failed
+    return resources, failed

@@ -27,26 +27,71 @@ def setting_of(given):
     return Setting(given.dtype, transposed, given.cache == "cold")
 
 
-def gemms_of(given, known=()):
-    """The seed, and the GEMMs that the options name; none of the known ones is drawn."""
+def work_of(given, device, setting, seen):
+    """What the options ask to measure.
+
+    Parameters
+    ----------
+    given : argparse.Namespace
+    device : Gpu
+    setting : Setting
+    seen : list of Gemms
+        Of the device's fit: not to be drawn where picks are verified.
+
+    Returns
+    -------
+    seed : int
+    gemms, kernels : list of tuple
+        That will run.
+    make_jobs : callable
+        Of the kernels that can run and the library's name, or None, to the jobs.
+    """
     from random import SystemRandom
 
+    seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
+            else positive_integer("--seed", given.seed, _SEED_LIMIT))
+    if given.repeat:
+        return seed, *_repeated(given, setting, seed)
+    gemms = _gemms(given, seed, seen if given.verify else ())
+    return seed, gemms, _kernels(given.kernels), _job_maker(given, device, gemms, setting, seed)
+
+
+def _repeated(given, setting, seed):
+    from perfmodel.live.plans import repeated_jobs
+    from perfmodel.measurements.table import read_measurements
+
+    table = read_measurements(given.repeat)
+    table = table[table["dtype"] == setting.dtype]
+    if table.empty:
+        raise ValueError(f"{given.repeat}: no row of dtype {setting.dtype} (--dtype)")
+    jobs = repeated_jobs(table, positive_integer("--rows", given.rows, _SETS_LIMIT), seed)
+    launched = [pair for job in jobs for pair in job.launched]
+    kernels = list(dict.fromkeys(kernel for _, kernel in launched if kernel))
+    gemms = list(dict.fromkeys(gemm for gemm, _ in launched))
+
+    def possible(kernels, library):
+        runs = {*kernels, None}
+        return [job for job in jobs if all(kernel in runs for _, kernel in job.launched)]
+
+    return gemms, kernels, possible
+
+
+def _gemms(given, seed, known):
+    """The GEMMs that the options name; none of the known ones is drawn."""
     from perfmodel.live.plans import draw_gemms
     from perfmodel.measurements.table import read_gemms
     from perfmodel.problems import parse_gemm
 
-    seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
-            else positive_integer("--seed", given.seed, _SEED_LIMIT))
     gemms = [_sizes(parse_gemm(text, given.dtype)) for text in given.gemm or ()]
     if given.gemms:
         gemms += read_gemms(given.gemms)
     if given.draw or not gemms:
         count = positive_integer("--draw", given.draw or DRAWN, _SETS_LIMIT)
         gemms += draw_gemms(count, seed, [*gemms, *map(_sizes, known)])
-    return seed, list(dict.fromkeys(gemms))
+    return list(dict.fromkeys(gemms))
 
 
-def kernels_named(path):
+def _kernels(path):
     """Tiles of a kernel table, list of tuple; of the shipped one if there is no path."""
     from perfmodel.gpu.kernels import KERNEL
     from perfmodel.measurements.table import read_kernels
@@ -57,7 +102,7 @@ def kernels_named(path):
             for row in table[list(KERNEL)].drop_duplicates().itertuples(index=False)]
 
 
-def job_maker(given, device, gemms, setting, seed):
+def _job_maker(given, device, gemms, setting, seed):
     """A function of kernels and library's name to the jobs that the options ask for."""
     from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
 

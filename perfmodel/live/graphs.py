@@ -115,6 +115,15 @@ class Graphs:
         return [begin.elapsed_time(end) * 1e-3 for begin, end in pairs]
 
 
+def can_capture():
+    """Whether streams can be captured in graphs here."""
+    word = torch.zeros(1, device="cuda")
+    try:
+        return Graphs().timed([[lambda stream: word.add_(1)]], cold=False).seconds > 0
+    except (AttributeError, RuntimeError):
+        return False
+
+
 def _elapsed(replay):
     begin, end = _event(), _event()
     begin.record()

@@ -1,5 +1,7 @@
 """The runner of this machine's GPU, or one line that says why there is none."""
 
+from importlib.util import find_spec
+
 
 def open_gpu(seed=0, captured=True):
     """The runner of the GPU that torch calls number 0.
@@ -20,13 +22,11 @@ def open_gpu(seed=0, captured=True):
     OSError
         If torch or triton is missing, or torch finds no GPU.
     """
-    try:
-        import torch
-        import triton  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise OSError(
-            f"{error}: measuring needs the extra 'measure' (pip install torch triton)"
-        ) from None
+    missing = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if missing:
+        raise OSError(f"measuring needs {' and '.join(missing)} (the extra 'measure')")
+    import torch
+
     if not torch.cuda.is_available():
         raise OSError("no GPU here that torch can use")
     from perfmodel.live.runner import GpuRunner

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import pandas as pd
 
 from perfmodel.gpu.kernels import KERNEL
 from perfmodel.live.arrangement import Setting, equal, mixed, waiting
@@ -78,6 +79,38 @@ def equal_jobs(device, gemms, kernels, degrees, rounds, setting, library=None):
             row |= {"concurrency_degree": degree, "rounds": count,
                     "cache": "cold" if setting.cold else "warm"}
             yield Job(row, {"time_us": (equal(gemm, kernel, degree, count), count)}, setting)
+
+
+def repeated_jobs(table, count, seed):
+    """Jobs that measure again random rows of a measurement table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `perfmodel.measurements.table.read_measurements`.
+    count : int
+        Rows; all, if the table has fewer.
+    seed : int
+
+    Returns
+    -------
+    list of Job
+        GEMM by GEMM.
+    """
+    rows = table.sample(min(count, len(table)), random_state=seed)
+    rows = rows.sort_values(["dtype", "m", "n", "k", "batch"], kind="stable")
+    jobs = []
+    for row in rows.to_dict("records"):
+        tile = [row[name] for name in KERNEL]
+        kernel = None if pd.isna(tile[0]) else tuple(map(int, tile))
+        setting = Setting(row["dtype"], row.get("trans_b", "N") == "T",
+                          row.get("cache", "warm") == "cold")
+        gemm = tuple(int(row[name]) for name in ("m", "n", "k", "batch"))
+        jobs += equal_jobs(
+            row["device"], [gemm], [kernel] if kernel else [],
+            [int(row["concurrency_degree"])], [int(row["rounds"])], setting,
+            None if kernel else row["library"])
+    return jobs
 
 
 def waiting_jobs(device, gemms, kernels, counts, rounds, setting, library=None):

@@ -11,7 +11,6 @@ from perfmodel.live.graphs import Graphs
 from perfmodel.live.probe_kernels import chase, read, shuffle, touch
 from perfmodel.live.readings import MATRIX_KERNELS, Reading
 from perfmodel.live.runner import telemetry
-from perfmodel.units import US
 
 _REPEATS = 7
 _HBM_BYTES = 2**31

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from perfmodel.gpu.kernels import KERNEL
+from perfmodel.gpu.kernels import KERNEL, kernel_label, kernels_from, occupancy_of
 from perfmodel.measurements.table import read_kernels
 
 
@@ -34,3 +35,29 @@ def joined_resources(path, rows):
         return now
     whole = pd.concat([read_kernels(path), now], ignore_index=True)
     return whole.drop_duplicates(["dtype", *KERNEL], keep="last")[list(now)]
+
+
+def occupancy_differs(device, rows):
+    """Kernels whose occupancy by the rules is not the driver's, dict of label to both.
+
+    Parameters
+    ----------
+    device : Gpu
+    rows : list of dict
+        Of one dtype, with the resources of a kernel table.
+
+    Returns
+    -------
+    dict of str to str
+        Empty too where the device lacks what the rules need.
+    """
+    table = {name: np.array([row[name] for row in rows]) for name in (
+        *KERNEL, "registers_per_thread", "lds_bytes", "workgroups_per_cu")}
+    try:
+        ours, _ = occupancy_of(device, kernels_from(table, rows[0]["dtype"]))
+    except ValueError:
+        return {}
+    labels = [kernel_label([row[name] for name in KERNEL]) for row in rows]
+    return {
+        label: f"{int(mine)} by the rules, {theirs} by the driver"
+        for label, mine, theirs in zip(labels, ours, table["workgroups_per_cu"]) if mine != theirs}

@@ -5,10 +5,11 @@ What uses a runner uses only `prepare`, `check`, `time`, `state` and `gpu`, so t
 """
 
 import torch
+import triton
 
 from perfmodel.live import driver
 from perfmodel.live.compiler import compile_ahead, resources_of
-from perfmodel.live.graphs import Graphs
+from perfmodel.live.graphs import Graphs, can_capture
 from perfmodel.live.operands import TOLERANCE, Operands, exact_product, relative_error
 from perfmodel.live.triton_gemm import ALIGNMENT, Variant, compiled, constants_of
 
@@ -24,7 +25,8 @@ class GpuRunner:
     seed : int
         Of the operands.
     captured : bool
-        Whether branches are captured in graphs (`graphs.Graphs`).
+        Whether branches are captured in graphs (`graphs.Graphs`); where that does not work,
+        plain streams are used.
     """
 
     def __init__(self, seed=0, captured=True):
@@ -35,12 +37,16 @@ class GpuRunner:
             else properties.major * 10 + properties.minor)
         self.target = (self.backend, architecture, properties.warp_size)
         self._operands = Operands(seed)
-        self._graphs = Graphs(captured)
+        self._graphs = Graphs(captured and can_capture())
         self._binaries = {}
         self._exact = (None, None, None)
         self._state = {}
         self._carveouts = {}
         torch.backends.cuda.matmul.allow_tf32 = True
+
+    @property
+    def _launched_by(self):
+        return "graph" if self._graphs.captured else "streams"
 
     def gpu(self):
         """What identifies GPU and software, dict of str."""
@@ -49,8 +55,8 @@ class GpuRunner:
             "target": " ".join(map(str, self.target[:2])),
             "driver": _driver_version(),
             "torch": torch.__version__,
-            "triton": __import__("triton").__version__,
-            "launched_by": "graph" if self._graphs.captured else "streams",
+            "triton": triton.__version__,
+            "launched_by": self._launched_by,
         }
 
     def readings(self, advance):
@@ -136,8 +142,12 @@ class GpuRunner:
         return self._exact[2]
 
     def state(self):
-        """Clock [MHz], power [W] and temperature [degree C] when last at work, dict; as known."""
-        return dict(self._state)
+        """What belongs to the last timing besides its time, dict.
+
+        Clock [MHz], power [W] and temperature [degree C] while at work, as far as they are known,
+        and what launched.
+        """
+        return self._state | {"launched_by": self._launched_by}
 
     def _sample(self):
         self._state = telemetry()

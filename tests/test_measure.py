@@ -1,0 +1,215 @@
+"""``perfmodel measure`` on runs recorded on an H200, and its refusals where there is no GPU."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfmodel.cli import main
+from perfmodel.device_files import load_device
+from perfmodel.live import open_gpu
+from perfmodel.live.recorded import Recorded
+from perfmodel.measurements.table import (
+    kernel_rows, library_rows, read_kernels, read_measurements, read_members, read_waiting)
+
+NOTES = json.loads((Path(__file__).parent / "recorded" / "h200.json").read_text(encoding="utf-8"))
+GEMMS = ["--gemm", "512x1024x2048", "--gemm", "64x512x512", "--gemm", "384x384x96"]
+
+#: The kernels of the record; the last needs more LDS than there is.
+KERNELS = """macro_tile_m,macro_tile_n,depth_u,stages,warps,split_k
+64,64,64,4,4,1
+64,64,64,4,4,4
+128,128,64,3,8,1
+128,256,64,4,8,1
+256,256,128,4,8,1
+"""
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """The machine has the H200 of the record; the folder has k.csv."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(open_gpu, "open_gpu", lambda seed=0, captured=True: Recorded(NOTES))
+    Path("k.csv").write_text(KERNELS, encoding="utf-8")
+
+
+def _measure(*arguments):
+    return main(["measure", "--device", "h200", "--kernels", "k.csv", *arguments])
+
+
+def test_a_measurement_table(recorded, capsys):
+    assert _measure(*GEMMS, "--degree", "1,2,4", "-o", "times.csv") == 0
+    said = capsys.readouterr().out
+    assert "45 rows measured" in said
+    assert "kernel 256x256x128 s4 w8 z1 left out: OutOfResources" in said
+    table = read_measurements("times.csv")
+    # 3 GEMMs x 3 degrees x (4 kernels and the library)
+    assert (len(kernel_rows(table)), len(library_rows(table))) == (36, 9)
+    assert set(table["library"]) == {"triton", "cublas"}
+    assert table[["time_spread_pct", "clock_mhz", "power_w"]].notna().all().all()
+    resources = read_kernels("times.kernels.csv")
+    assert resources["lds_bytes"].tolist()[:2] == [65536, 65536]
+    assert resources["matrix_waits_per_step"].notna().all()
+
+
+def test_time_is_that_of_a_round(recorded):
+    _measure("--gemm", "512x1024x2048", "--degree", "2", "-o", "times.csv")
+    table = kernel_rows(read_measurements("times.csv")).iloc[0]
+    key = ("fp16 -1 | 512x1024x2048x1/64.64.64.4.4.1:0,0,0"
+           " | 512x1024x2048x1/64.64.64.4.4.1:1,1,1")
+    assert table["time_us"] == pytest.approx(NOTES["time"][key][0] / 3 * 1e6, abs=1e-4)
+
+
+def test_what_is_measured_is_kept(recorded, capsys):
+    _measure(*GEMMS, "--degree", "1,2", "-o", "times.csv.gz")
+    before = read_measurements("times.csv.gz")
+    capsys.readouterr()
+    assert _measure(*GEMMS, "--degree", "1,2,4", "-o", "times.csv.gz", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == {"kept": 30, "measured": 15}
+    after = read_measurements("times.csv.gz")
+    pd.testing.assert_frame_equal(after.iloc[:30], before)
+
+
+def test_measured_rows_are_validated_and_predicted_well(recorded, capsys):
+    _measure(*GEMMS, "--degree", "1,2,4", "-o", "times.csv")
+    capsys.readouterr()
+    assert main(["validate", "times.csv", "--kernels", "times.kernels.csv", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 36
+    assert report["estimated_resources"] == 0
+    assert report["mape_pct"] < 10
+
+
+def test_other_conditions(recorded):
+    assert _measure(*GEMMS, "--cache", "cold", "--degree", "1,2", "-o", "cold.csv") == 0
+    cold = read_measurements("cold.csv")
+    assert set(cold["cache"]) == {"cold"} and set(cold["rounds"]) == {1}
+    assert _measure(*GEMMS, "--dtype", "fp8", "--degree", "1", "-o", "fp8.csv") == 0
+    assert set(read_measurements("fp8.csv")["trans_b"]) == {"T"}
+    assert set(read_kernels("fp8.kernels.csv")["dtype"]) == {"fp8"}
+
+
+def test_different_gemms(recorded):
+    assert _measure(*GEMMS, "--mixed", "3", "--seed", "1", "-o", "pairs.csv") == 0
+    table, members = read_members("pairs.csv")
+    assert members == 2 and len(table) == 6
+    assert sorted(set(table["carveout_pct"])) == [-1, 100]
+    longest = table[["isolated_time_1_us", "isolated_time_2_us"]].max(axis=1)
+    assert (table["concurrent_time_us"] > 0.8 * longest).all()
+
+
+def test_picks_are_verified(recorded, capsys):
+    assert _measure(*GEMMS, "--verify", "--waiting", "4", "-o", "verify.csv", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert Path("verify.png").stat().st_size > 10_000
+    assert len(library_rows(read_waiting("verify.csv"))) == 3 * 3 * 2
+    once, streaming = report["verified"]
+    assert (once["waiting"], once["rounds"], streaming["rounds"]) == (4, 1, 3)
+    for found in report["verified"]:
+        speed = found["over_sequential"]
+        assert speed["sequential"] == 1
+        assert speed["best"] >= max(speed.values())
+        assert 1 <= found["regret_dynamic"] < 1.1
+        assert found["over_default"]["default"] == 1
+
+
+def test_verified_as_text(recorded, capsys):
+    _measure(*GEMMS, "--verify", "--waiting", "4", "-o", "verify.csv")
+    said = capsys.readouterr().out
+    assert "4 waiting, own operands, run once: 3 GEMMs, geometric means" in said
+    assert "written: verify.csv, verify.kernels.csv, verify.png" in said
+
+
+def test_rows_are_repeated(recorded, capsys):
+    _measure(*GEMMS, "--degree", "1,2,4", "-o", "times.csv")
+    capsys.readouterr()
+    assert _measure("--repeat", "times.csv", "--rows", "20", "--seed", "2", "-o", "again.csv",
+                    "--json") == 0
+    repeated = json.loads(capsys.readouterr().out)["repeated"]
+    # The record plays the same times back.
+    assert repeated["all"]["rows"] == 20
+    assert repeated["all"]["mean_abs_pct"] == 0
+
+
+def test_the_probe_writes_a_device_file(recorded, capsys):
+    assert main(["measure", "--probe", "-o", "My GPU.toml"]) == 0
+    assert "written: My GPU.toml" in capsys.readouterr().out
+    probed, shipped = load_device("My GPU.toml"), load_device("h200")
+    assert (probed.name, probed.title, probed.vendor) == ("my-gpu", "NVIDIA H200", "nvidia")
+    assert probed.architecture == shipped.architecture
+    same = [name for name in shipped.sources if name.endswith(
+        ("compute_unit", "_workgroup", "_limit", "_wavefront", "_unit", "l2_bytes"))
+        and isinstance(getattr(shipped, name), int)]
+    assert len(same) > 8
+    for name in same:
+        assert getattr(probed, name) == getattr(shipped, name), name
+    assert probed.hbm_bytes_per_s == pytest.approx(shipped.hbm_bytes_per_s, rel=0.02)
+    assert probed.sources["hbm_bytes_per_s"].spread_pct == 0.31
+    assert probed.sources["compute_units"].spread_pct is None
+
+
+def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
+    main(["measure", "--probe", "-o", "mine.toml"])
+    capsys.readouterr()
+    assert main(["predict", "mine.toml", "--parameters-from", "h200", "--gemm", "512x1024x2048",
+                 "--degree", "8", "--json"]) == 0
+    # The same chip, probed or described.
+    time = json.loads(capsys.readouterr().out)["go_kernel"]["concurrent_time_us"]
+    assert 25 < time < 45
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["-o", "x.csv"], "--device is needed"),
+    (["--device", "h200", "-o", "x.txt"], "-o x.txt: a table ends in .csv or .csv.gz"),
+    (["--probe", "-o", "x.csv"], "-o x.csv: a device file ends in .toml"),
+    (["--device", "h200", "-o", "x.csv", "--dtype", "fp64"], "--dtype"),
+    (["--device", "h200", "-o", "x.csv", "--degree", "0"], "--degree must be"),
+    (["--device", "h200", "-o", "x.csv", "--degree", "1,,2"], "--degree must be"),
+    (["--device", "h200", "-o", "x.csv", "--minutes", "-1"], "--minutes must be"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "64x64"], "GEMM must be"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--waiting", "4"], "--mixed is another"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--carveout", "101"], "--carveout must"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "64x64x64", "--mixed", "2"], "--members must"),
+    (["--device", "h200", "-o", "x.csv", "--probe", "--verify"], "different things"),
+    (["--device", "v100", "-o", "x.csv", "--verify"], "v100"),
+    (["--device", "h200", "-o", "x.csv", "--repeat", "none.csv"], "none.csv: cannot be read"),
+    (["--device", "h200", "-o", "x.csv", "--gemms", "none.csv"], "none.csv: cannot be read"),
+])
+def test_bad_input_is_one_line(recorded, capsys, arguments, message):
+    assert main(["measure", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert not Path("x.csv").exists() and not Path("x.kernels.csv").exists()
+
+
+def test_another_table_is_left_alone(recorded, capsys):
+    _measure(*GEMMS, "--mixed", "3", "--seed", "1", "-o", "pairs.csv")
+    content = Path("pairs.csv").read_bytes()
+    assert _measure(*GEMMS, "--degree", "1", "-o", "pairs.csv") == 2
+    assert "pairs.csv: another table: it lacks the columns" in capsys.readouterr().err
+    assert Path("pairs.csv").read_bytes() == content
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_without_torch_one_line_says_what_is_missing(capsys, tmp_path):
+    assert main(["measure", "--device", "h200", "-o", str(tmp_path / "x.csv")]) == 1
+    assert capsys.readouterr().err == (
+        "perfmodel measure: measuring needs torch and triton (the extra 'measure')\n")
+
+
+def test_rows_of_the_shipped_table_were_repeated_within_its_error():
+    from perfmodel.measurements.repeats import repeat_errors, repeats
+    from perfmodel.resources import data_path
+
+    folder = data_path("measurements", "h200")
+    both = repeats(read_measurements(folder / "gemm_concurrent.csv.gz"),
+                   read_measurements(folder / "micro" / "repeated.csv.gz"))
+    errors = repeat_errors(both)
+    assert errors["rows"]["all"] == 2160
+    # Another machine moved them by 2.4 %.
+    assert errors["mean_abs_pct"]["all"] < 2.7
+    assert abs(errors["median_pct"]["all"]) < 0.1
+    assert np.isfinite(errors.to_numpy(float)).all()

@@ -1,0 +1,92 @@
+"""What policies are worth, on tables worked out by hand."""
+
+import pandas as pd
+import pytest
+
+from perfmodel.device_files import load_device
+from perfmodel.figures import verification
+from perfmodel.measurements.policies import policies, summary
+from perfmodel.measurements.table import read_waiting
+from perfmodel.resources import data_path
+
+A, B = (64, 64, 64, 4, 4, 1), (128, 128, 64, 3, 8, 1)
+COLUMNS = ["library", "m", "n", "k", "macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps",
+           "split_k", "waiting", "concurrency_degree", "rounds", "time_of_all_us"]
+
+
+def _table(tmp_path, rows):
+    frame = pd.DataFrame(rows, columns=COLUMNS).assign(device="h200", dtype="fp16")
+    tiles = COLUMNS[4:10]
+    frame[tiles] = frame[tiles].astype("Int64")
+    path = tmp_path / "waiting.csv"
+    frame.to_csv(path, index=False)
+    return read_waiting(path)
+
+
+def _row(kernel, degree, time, gemm=(512, 1024, 2048), library="triton"):
+    return [library, *gemm, *(kernel or (None,) * 6), 4, degree, 1, time]
+
+
+def test_a_contest_by_hand(tmp_path):
+    table = _table(tmp_path, [
+        _row(A, 1, 30.0), _row(A, 2, 25.0), _row(A, 4, 24.0),
+        _row(B, 1, 60.0), _row(B, 2, 22.0), _row(B, 4, 20.0),
+        _row(None, 1, 40.0, library="cublas"), _row(None, 4, 32.0, library="cublas"),
+    ])
+    found = policies(table, load_device("h200"))
+    assert len(found) == 1
+    row = found.iloc[0]
+    # A is fastest alone: one by one 30, all at once 24.
+    assert (row["sequential_us"], row["default_us"], row["library_us"]) == (30.0, 24.0, 32.0)
+    assert (row["go_best_us"], row["best_us"]) == (20.0, 20.0)
+    assert row["go_us"] in (20.0, 24.0) and row["dynamic_us"] >= 20.0
+    report = summary(found)[0]
+    assert report["over_sequential"]["default"] == pytest.approx(30 / 24)
+    assert report["over_default"]["library"] == pytest.approx(24 / 32)
+    assert report["over_sequential"]["best"] == pytest.approx(1.5)
+    assert report["regret_go"] == pytest.approx(row["go_us"] / 20)
+
+
+def test_contests_that_cannot_be_compared_are_left_out(tmp_path):
+    other = (256, 256, 256)
+    table = _table(tmp_path, [
+        _row(A, 1, 30.0), _row(A, 4, 24.0),
+        # Its kernel fastest one by one was not run all at once.
+        _row(A, 1, 10.0, other), _row(B, 1, 20.0, other), _row(B, 4, 9.0, other)])
+    assert policies(table, load_device("h200"))["m"].tolist() == [512]
+    with pytest.raises(ValueError, match="no GEMM whose kernel"):
+        policies(table[table["m"] == 256], load_device("h200"))
+
+
+def test_no_library_leaves_it_out_of_the_summary(tmp_path):
+    table = _table(tmp_path, [_row(A, 1, 30.0), _row(A, 4, 24.0)])
+    assert "library" not in summary(policies(table, load_device("h200")))[0]["over_default"]
+
+
+@pytest.fixture(scope="module")
+def proof():
+    """The shipped proof, as the figure shows it."""
+    return verification.compute()
+
+
+def test_the_proof_is_of_gemms_that_no_fit_has_seen(proof):
+    seen = set(load_device("h200").fit["gemms"])
+    drawn = {f"{m}x{n}x{k}" for m, n, k in zip(proof["m"], proof["n"], proof["k"])}
+    assert len(drawn) == 57 and not drawn & seen
+
+
+def test_the_proof_holds_what_the_readme_says(proof):
+    once, streaming = summary(proof)
+    assert once["over_sequential"]["dynamic"] > 1.8
+    assert once["over_default"]["dynamic"] > 1.24
+    assert streaming["over_sequential"]["dynamic"] > 2.1
+    assert streaming["over_default"]["dynamic"] > 1.16
+    for report in (once, streaming):
+        assert report["regret_dynamic"] < 1.05
+        assert report["prediction_mape_pct"]["dynamic"] < 9
+
+
+def test_predicted_times_of_the_waiting_table_of_the_proof():
+    table = read_waiting(data_path("measurements", "h200", "verify.csv.gz"))
+    # Every kernel, degree and GEMM: 57 x (58 kernels and the library) x 5 degrees x 2 rounds
+    assert len(table) == 57 * 59 * 5 * 2
