@@ -12,8 +12,8 @@ from perfmodel.resources import data_path
 
 TITLE = "The model's picks, run on GEMMs that it had never seen"
 CAPTION = (
-    "Random GEMMs, drawn afresh and none of them in the fit; 16 equal ones wait, each with its own "
-    "operands, on an NVIDIA H200. All times measured: every kernel of 58 at every degree was run, "
+    "Random GEMMs, drawn afresh; the model has not seen the GEMM in any fit. 16 equal ones wait, each "
+    "with its own operands, on an NVIDIA H200. All times on the left measured: every kernel of 58 at every degree was run, "
     "so the best is known. Left: speed-up over running one after the other with the kernel that "
     "is fastest so. Default: all at once with that kernel; library: all at once with cuBLAS; GO: "
     "all at once with the kernel that the model takes for fastest so; GO + degree: kernel and "
@@ -66,7 +66,7 @@ def draw(table):
 def _draw_speed_ups(axes, rows):
     axes.axhline(1, color="black", linewidth=0.8)
     for place, (policy, (_, meaning)) in enumerate(_LABELS.items()):
-        gain = (rows["sequential_us"] / rows[f"{policy}_us"]).dropna().to_numpy()
+        gain = (rows["measured_sequential_us"] / rows[f"measured_{policy}_us"]).dropna().to_numpy()
         if not len(gain):
             continue
         colour = COLOURS[meaning]
@@ -82,19 +82,20 @@ def _draw_speed_ups(axes, rows):
         mean = float(geometric_mean(gain))
         axes.plot(place + 0.16, mean, MARKERS[meaning], color=colour, markeredgecolor="black",
                   markeredgewidth=0.6, markersize=4.5, zorder=4)
-        axes.annotate(f"{mean:.2f}", (place + 0.34, mean), va="center", fontsize=7, color=colour,
-                      fontweight="bold")
+        axes.annotate(f"{mean:.2f}", (place, 0.02), xycoords=("data", "axes fraction"),
+                      ha="center", fontsize=7, color=colour, fontweight="bold")
     axes.set_xticks(range(len(_LABELS)), [label for label, _ in _LABELS.values()])
     axes.set_ylabel("speed-up over sequential")
-    axes.set_xlim(-0.5, len(_LABELS) - 0.3)
+    axes.set_xlim(-0.5, len(_LABELS) - 0.5)
     axes.set_yscale("log", base=2)
+    axes.set_ylim(bottom=0.7)
     log_axis(axes.yaxis, numbers=[0.5, 1, 2, 4, 8])
     axes.grid(axis="x", visible=False)
 
 
 def _draw_predictions(axes, rows):
-    measured = rows["dynamic_us"].to_numpy()
-    predicted = rows["predicted_dynamic_us"].to_numpy()
+    measured = rows["measured_dynamic_us"].to_numpy()
+    predicted = rows["modelled_dynamic_us"].to_numpy()
     ends = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
     axes.plot(ends, ends, color="black", linewidth=0.8)
     for factor in (1.08, 1 / 1.08):
@@ -108,5 +109,5 @@ def _draw_predictions(axes, rows):
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
         log_axis(axis)
-    axes.set_xlabel("measured time of all (µs)")
-    axes.set_ylabel("predicted (µs)")
+    axes.set_xlabel("measured time of all [µs]")
+    axes.set_ylabel("predicted time [µs]")

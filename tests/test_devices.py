@@ -188,7 +188,8 @@ def test_unknown_name_lists_the_valid_ones():
         (HEAD + "datasheet = 3\n", "datasheet must be a table, not 3 ({path})"),
         (
             HEAD + "[datasheet]\nclock_hz = 1e9\n",
-            "clock_hz must be a table {{ value = …, source = …, checked = … }}, not 1000000000.0"
+            "clock_hz must be a table {{ value = …, source = …, checked = …,"
+            " spread_pct = … }}, not 1000000000.0"
             " ({path}, [datasheet])",
         ),
         (
@@ -214,8 +215,13 @@ def test_unknown_name_lists_the_valid_ones():
         ),
         (
             HEAD + '[datasheet]\nl2_bytes = { value = 1, source = "s", page = 3 }\n',
-            "key of l2_bytes must be one of value, source, checked, not 'page'"
+            "key of l2_bytes must be one of value, source, checked, spread_pct, not 'page'"
             " ({path}, [datasheet])",
+        ),
+        (
+            HEAD + '[measured]\nl2_bytes = { value = 1, source = "s", spread_pct = -1 }\n',
+            "l2_bytes.spread_pct must be a finite number of at least 0, not -1"
+            " ({path}, [measured])",
         ),
         (
             HEAD + "[fitted]\ngap_s = { value = 1e-6, standard_error = -1.0, unit = 's' }\n",

@@ -37,14 +37,14 @@ def test_a_contest_by_hand(tmp_path):
     assert len(found) == 1
     row = found.iloc[0]
     # A is fastest alone: one by one 30, all at once 24.
-    assert (row["sequential_us"], row["default_us"], row["library_us"]) == (30.0, 24.0, 32.0)
-    assert (row["go_best_us"], row["best_us"]) == (20.0, 20.0)
-    assert row["go_us"] in (20.0, 24.0) and row["dynamic_us"] >= 20.0
+    assert (row["measured_sequential_us"], row["measured_default_us"], row["measured_library_us"]) == (30.0, 24.0, 32.0)
+    assert (row["measured_go_best_us"], row["measured_best_us"]) == (20.0, 20.0)
+    assert row["measured_go_us"] in (20.0, 24.0) and row["measured_dynamic_us"] >= 20.0
     report = summary(found)[0]
     assert report["over_sequential"]["default"] == pytest.approx(30 / 24)
     assert report["over_default"]["library"] == pytest.approx(24 / 32)
     assert report["over_sequential"]["best"] == pytest.approx(1.5)
-    assert report["regret_go"] == pytest.approx(row["go_us"] / 20)
+    assert report["regret_go"] == pytest.approx(row["measured_go_us"] / 20)
 
 
 def test_contests_that_cannot_be_compared_are_left_out(tmp_path):

@@ -40,9 +40,9 @@ def policies(table, device, kernel_files=None):
     -------
     DataFrame
         One row a contest in which the kernel fastest one by one was also run all at once:
-        ``NAME_us`` of each policy
-        (NaN for a library not measured), ``go_best_us`` (the fastest measured all at once),
-        ``predicted_go_us``, ``predicted_dynamic_us``, and the picks.
+        ``measured_NAME_us`` of each policy (NaN for a library not measured),
+        ``measured_go_best_us`` (the fastest measured all at once), ``modelled_go_us``,
+        ``modelled_dynamic_us``, and the picks.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def policies(table, device, kernel_files=None):
     library = library.set_index(CONTEST)["time_of_all_us"]
     found = [
         dict(zip(CONTEST, contest)) | _measured(group) | {
-            "library_us": library.get(contest, float("nan"))}
+            "measured_library_us": library.get(contest, float("nan"))}
         for contest, group in (rows.groupby(CONTEST) if len(rows) else ())
         if _complete(group)]
     if not found:
@@ -86,14 +86,14 @@ def _measured(group):
     go = together.loc[together["predicted_us"].idxmin()]
     dynamic = group.loc[group["predicted_us"].idxmin()]
     return {
-        "sequential_us": isolated["time_of_all_us"],
-        "default_us": default["time_of_all_us"].min(),
-        "go_us": go["time_of_all_us"],
-        "go_best_us": together["time_of_all_us"].min(),
-        "dynamic_us": dynamic["time_of_all_us"],
-        "best_us": group["time_of_all_us"].min(),
-        "predicted_go_us": go["predicted_us"],
-        "predicted_dynamic_us": dynamic["predicted_us"],
+        "measured_sequential_us": isolated["time_of_all_us"],
+        "measured_default_us": default["time_of_all_us"].min(),
+        "measured_go_us": go["time_of_all_us"],
+        "measured_go_best_us": together["time_of_all_us"].min(),
+        "measured_dynamic_us": dynamic["time_of_all_us"],
+        "measured_best_us": group["time_of_all_us"].min(),
+        "modelled_go_us": go["predicted_us"],
+        "modelled_dynamic_us": dynamic["predicted_us"],
         "dynamic_degree": int(dynamic["concurrency_degree"]),
         "dynamic_kernel": kernel_label(dynamic[KERNEL].astype(int)),
         "go_kernel": kernel_label(go[KERNEL].astype(int)),
@@ -122,16 +122,20 @@ def summary(table):
 
 
 def _summary(group):
-    known = [name for name in POLICIES if group[f"{name}_us"].notna().any()]
-    return {
-        f"over_{base}": {
-            name: float(geometric_mean((group[f"{base}_us"] / group[f"{name}_us"]).dropna()))
-            for name in known}
-        for base in ("sequential", "default")
-    } | {
-        "regret_go": float(geometric_mean(group["go_us"] / group["go_best_us"])),
-        "regret_dynamic": float(geometric_mean(group["dynamic_us"] / group["best_us"])),
-        "prediction_mape_pct": {
-            name: float(100 * (group[f"predicted_{name}_us"] / group[f"{name}_us"] - 1).abs().mean())
-            for name in ("go", "dynamic")},
+    times = {name: group[f"measured_{name}_us"] for name in (*POLICIES, "go_best")}
+    known = [name for name in POLICIES if times[name].notna().any()]
+    speed_ups = {
+        f"over_{base}": {name: _mean(times[base] / times[name]) for name in known}
+        for base in ("sequential", "default")}
+    errors = {
+        name: 100 * float((group[f"modelled_{name}_us"] / times[name] - 1).abs().mean())
+        for name in ("go", "dynamic")}
+    return speed_ups | {
+        "regret_go": _mean(times["go"] / times["go_best"]),
+        "regret_dynamic": _mean(times["dynamic"] / times["best"]),
+        "prediction_mape_pct": errors,
     }
+
+
+def _mean(ratios):
+    return float(geometric_mean(ratios.dropna()))
