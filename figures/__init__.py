@@ -4,7 +4,8 @@ from importlib import import_module
 
 from perfmodel.checks import one_of
 
-#: In the order of a reader's questions: limits, trust, problem, remedy, why, where time goes, and proof.
+#: In the order of a reader's questions: limits, trust, problem, remedy, why, where time goes,
+#: and proof.
 NAMES = (
     "roofline",
     "parity",

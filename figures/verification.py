@@ -12,14 +12,15 @@ from perfmodel.resources import data_path
 
 TITLE = "The model's picks, run on GEMMs that it had never seen"
 CAPTION = (
-    "Random GEMMs, drawn afresh; the model has not seen the GEMM in any fit. 16 equal ones wait, each "
-    "with its own operands, on an NVIDIA H200. All times on the left measured: every kernel of 58 at every degree was run, "
-    "so the best is known. Left: speed-up over running one after the other with the kernel that "
-    "is fastest so. Default: all at once with that kernel; library: all at once with cuBLAS; GO: "
-    "all at once with the kernel that the model takes for fastest so; GO + degree: kernel and "
-    "degree as the model chooses them; best: fastest kernel and degree measured. Box: middle "
-    "half; bar: median; number and marker: geometric mean. Right: time that the model predicted "
-    "for its pick of kernel and degree against the time measured; dashed: 8 % off."
+    "Random GEMMs, drawn afresh: the model has not seen the GEMM in any fit. 16 equal ones wait, "
+    "each with its own operands, on an NVIDIA H200. Left, measured times only (every one of 58 "
+    "kernels was run at every degree, so the best is known): speed-up over one after the other "
+    "with the kernel that is fastest so. Default: all at once with that kernel; library: all at "
+    "once with cuBLAS; GO: all at once with the kernel that the model takes for fastest so; GO + "
+    "degree: kernel and degree as the model chooses them; best: fastest kernel and degree "
+    "measured. Box: middle half; bar: median; number and marker: geometric mean. Right: time that "
+    "the model predicted for its pick of kernel and degree against the time measured; dashed: 8 % "
+    "off."
 )
 
 _DEVICE = "h200"

@@ -37,7 +37,9 @@ def test_a_contest_by_hand(tmp_path):
     assert len(found) == 1
     row = found.iloc[0]
     # A is fastest alone: one by one 30, all at once 24.
-    assert (row["measured_sequential_us"], row["measured_default_us"], row["measured_library_us"]) == (30.0, 24.0, 32.0)
+    assert row["measured_sequential_us"] == 30.0
+    assert row["measured_default_us"] == 24.0
+    assert row["measured_library_us"] == 32.0
     assert (row["measured_go_best_us"], row["measured_best_us"]) == (20.0, 20.0)
     assert row["measured_go_us"] in (20.0, 24.0) and row["measured_dynamic_us"] >= 20.0
     report = summary(found)[0]
@@ -54,8 +56,7 @@ def test_contests_that_cannot_be_compared_are_left_out(tmp_path):
         # Its kernel fastest one by one was not run all at once.
         _row(A, 1, 10.0, other), _row(B, 1, 20.0, other), _row(B, 4, 9.0, other)])
     assert policies(table, load_device("h200"))["m"].tolist() == [512]
-    with pytest.raises(ValueError, match="no GEMM whose kernel"):
-        policies(table[table["m"] == 256], load_device("h200"))
+    assert summary(policies(table[table["m"] == 256], load_device("h200"))) == []
 
 
 def test_no_library_leaves_it_out_of_the_summary(tmp_path):

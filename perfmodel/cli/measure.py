@@ -5,6 +5,7 @@ import sys
 from perfmodel.checks import positive_number
 from perfmodel.cli.measure_options import DRAWN, setting_of, work_of
 from perfmodel.cli.options import add_json
+from perfmodel.cli.policies_text import policies_text
 from perfmodel.cli.text import say, say_json, table
 
 
@@ -18,7 +19,8 @@ def add_parser(commands):
         epilog="example: perfmodel measure --device h200 --draw 20 --minutes 8 -o times.csv.gz")
     parser.add_argument("--device", metavar="NAME",
                         help="a name, or the TOML file that --probe wrote")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="table to write, .csv or .csv.gz")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE",
+                        help="table to write, .csv or .csv.gz")
     parser.add_argument("--probe", action="store_true", help="measure the chip itself and write a"
                         " device file (-o NEW.toml) instead")
     parser.add_argument("--verify", action="store_true", help="run the model's picks, and all that"
@@ -79,7 +81,7 @@ def _measure(given):
     from perfmodel.problems import parse_gemm
 
     if given.device is None:
-        raise ValueError("--device is needed: a name, or a file that perfmodel measure --probe made")
+        raise ValueError("--device is needed: a name, or a file that measure --probe wrote")
     device = load_device(given.device)
     if given.verify:
         values_of(device)  # refuses a device whose parameters nobody has fitted
@@ -128,7 +130,7 @@ def _measure(given):
             [[degree, f"{r['rows']:.0f}", *(f"{r[name]:.2f}" for name in list(r)[1:])]
              for degree, r in report["repeated"].items()]) + "\n")
     for verified in report.get("verified", ()):
-        _say_verified(verified)
+        say(policies_text(verified))
     say(f"written: {given.output}, {resources_file}"
         + (f", {report['figure']}" if given.verify else ""))
 
@@ -185,23 +187,10 @@ def _verified(path, device, kernel_files, stem):
     from perfmodel.plotting import save
 
     found = policies(read_waiting(path), device, kernel_files)
+    if found.empty:
+        raise OSError(f"{path}: no GEMM was measured at all degrees; run again to go on")
     save(load("verification").draw(found), stem)
     return summary(found)
-
-
-def _say_verified(report):
-    protocol = "run once" if report["rounds"] == 1 else f"{report['rounds']} times over"
-    say(f"\n{report['waiting']} waiting, own operands, {protocol}: {report['gemms']} GEMMs,"
-        " geometric means\n")
-    names = list(report["over_sequential"])
-    say(table(
-        ["", *names],
-        [[f"over {base}", *(f"{report[f'over_{base}'][name]:.2f}x" for name in names)]
-         for base in ("sequential", "default")]))
-    errors = report["prediction_mape_pct"]
-    say(f"regret of the kernel all at once {report['regret_go']:.3f}, of degree and kernel"
-        f" {report['regret_dynamic']:.3f}; predicted times off by {errors['go']:.1f} and"
-        f" {errors['dynamic']:.1f} %\n")
 
 
 def _prepared(runner, kernels, gemms, setting, path, progress):

@@ -1,6 +1,7 @@
 """``perfmodel validate``: predictions against measurements that no fit has seen."""
 
 from perfmodel.cli.options import add_borrow, add_json, device_of
+from perfmodel.cli.policies_text import policies_text
 from perfmodel.cli.text import say, say_json, table
 
 
@@ -27,6 +28,7 @@ def run(given):
     from perfmodel.measurements.table import (
         read_members, read_several_measurements, read_waiting, table_kind)
     from perfmodel.measurements.validate import validate
+    from perfmodel.measurements.policies import policies, summary
     from perfmodel.measurements.validate_members import merged, validate_members
     from perfmodel.measurements.validate_waiting import validate_waiting
     from perfmodel.resources import data_path
@@ -43,7 +45,9 @@ def run(given):
         if kind == "members":
             reports[path] = validate_members(*read_members(path), device, given.kernels)
         elif kind == "waiting":
-            reports[path] = validate_waiting(read_waiting(path), device, given.kernels)
+            waiting = read_waiting(path)
+            reports[path] = validate_waiting(waiting, device, given.kernels)
+            reports[path]["policies"] = summary(policies(waiting, device, given.kernels))
     if given.json:
         say_json(merged(list(reports.values())))
         return
@@ -102,6 +106,8 @@ def _say_waiting(report, title):
         [[*(str(errors.get(name, "all")) for name in ("waiting", "concurrency_degree", "rounds")),
           str(errors["rows"]), f"{errors['mape_pct']:.2f}", f"{errors['bias_pct']:.2f}"]
          for errors in (report, *report["by_protocol"])]))
+    for policy in report["policies"]:
+        say(policies_text(policy))
     for reason, count in report["skipped"].items():
         say(f"skipped {count}: {reason}")
 

@@ -105,7 +105,8 @@ class _Table:
         lacking = [name for name in self._names if name not in self._before]
         if lacking:
             raise ValueError(
-                f"{path}: another table: it lacks the columns {', '.join(lacking)}; give a new name")
+                f"{path}: another table: it lacks the columns {', '.join(lacking)};"
+                " give a new name")
         self._known = {_key(values) for values in self._before[self._names].to_numpy(object)}
 
     def has(self, job):

@@ -22,7 +22,7 @@ def read(source, sink, passes, WORDS: tl.constexpr, BLOCK: tl.constexpr, SHARED:
 
 @triton.jit
 def shuffle(sink, passes, WORDS: tl.constexpr, SHIFT: tl.constexpr):
-    """Each workgroup writes WORDS words to LDS and reads them from other places, again and again."""
+    """Each workgroup writes WORDS words to LDS and reads them from other places, in turn."""
     at = tl.arange(0, WORDS)
     words = at
     index = (at + SHIFT) % WORDS

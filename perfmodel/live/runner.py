@@ -163,7 +163,8 @@ class GpuRunner:
         m, n, k, batch = gemm
         largest = max(m * k, k * n, m * n)
         if largest > _OFFSETS:
-            raise ValueError(f"GEMM {m}x{n}x{k}: a matrix of {largest} elements, at most {_OFFSETS}")
+            raise ValueError(
+                f"GEMM {m}x{n}x{k}: a matrix of {largest} elements, at most {_OFFSETS}")
         variant = _variant(gemm, setting)
         binary = self._binary(kernel, variant)
         self._set_carveout(kernel, variant, binary, setting.carveout_pct)

@@ -44,10 +44,7 @@ def policies(table, device, kernel_files=None):
         ``measured_go_best_us`` (the fastest measured all at once), ``modelled_go_us``,
         ``modelled_dynamic_us``, and the picks.
 
-    Raises
-    ------
-    ValueError
-        If no contest is left.
+        No row if there is no such contest.
     """
     rows, _ = waiting_selected(table, device, kernel_files)
     rows = waiting_predictions(rows, device) if len(rows) else rows
@@ -59,8 +56,6 @@ def policies(table, device, kernel_files=None):
             "measured_library_us": library.get(contest, float("nan"))}
         for contest, group in (rows.groupby(CONTEST) if len(rows) else ())
         if _complete(group)]
-    if not found:
-        raise ValueError("no GEMM whose kernel fastest one by one was also run all at once")
     return pd.DataFrame(found)
 
 
@@ -116,6 +111,8 @@ def summary(table):
         ``regret_dynamic`` (over the best degree and kernel); ``prediction_mape_pct``, a dict of
         pick to the error of the time predicted for it.
     """
+    if table.empty:
+        return []
     return [
         {"waiting": int(waiting), "rounds": int(rounds), "gemms": len(group)} | _summary(group)
         for (waiting, rounds), group in table.groupby(["waiting", "rounds"])]
