@@ -39,6 +39,12 @@ unit. Arrays run over (device, problem, kernel, degree), in this order.
 """
 
 from importlib import import_module
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+if not (_HERE / "figures").is_dir():
+    # In a checkout that is not installed figures/ lies beside the package, not in it.
+    __path__.append(str(_HERE.parent))
 
 __version__ = "0.1.0"
 

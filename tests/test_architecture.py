@@ -122,6 +122,15 @@ def test_import_is_quick_and_light():
     assert min(seconds) < 0.3
 
 
+def test_a_checkout_runs_uninstalled(tmp_path):
+    # -S: without site-packages nothing is installed, and no path hook of an editable one either.
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import perfmodel, importlib.util as u;"
+        "sys.exit(u.find_spec('perfmodel.figures') is None)")
+    command = [sys.executable, "-S", "-c", code, str(PACKAGE.parent)]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+
+
 @pytest.mark.parametrize("name", perfmodel.__all__)
 def test_names_of_the_package_can_be_had(name):
     assert callable(getattr(perfmodel, name))
