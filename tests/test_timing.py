@@ -203,7 +203,8 @@ def test_a_scalar_is_an_element_of_the_arrays(m, n, k, batch, at, degree):
     assert whole.shape == (3, 3, 3)
     for i, j, c in np.ndindex(whole.shape):
         alone = concurrent_time(MACHINE, problems[i], kernels[j], held[j], degrees[c])
-        assert alone == whole[i, j, c]
+        # NumPy's powers of arrays and of scalars differ in the last bit on some processors.
+        assert alone == pytest.approx(whole[i, j, c], rel=1e-13)
 
 
 def test_the_machine_may_be_an_array():
