@@ -12,6 +12,9 @@ BYTES_PER_ELEMENT = {
 }
 DTYPES = tuple(BYTES_PER_ELEMENT)
 
+#: Bytes of one element of C where it is not stored as A and B are: fp8 gives fp16, int8 int32.
+BYTES_PER_OUTPUT = BYTES_PER_ELEMENT | {"fp8": 2, "int8": 4}
+
 #: Largest side or batch accepted; anything larger is taken for a slip.
 SIZE_LIMIT = 2**24
 
@@ -55,6 +58,11 @@ class Gemms:
     def bytes_per_element(self):
         """Size of one operand element [B]."""
         return BYTES_PER_ELEMENT[self.dtype]
+
+    @property
+    def bytes_per_output(self):
+        """Size of one element of C [B]."""
+        return BYTES_PER_OUTPUT[self.dtype]
 
     @property
     def labels(self):

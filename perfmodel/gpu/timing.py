@@ -67,7 +67,7 @@ def costs_of(machine, gemms, kernels):
     element = gemms.bytes_per_element
     tile = (kernels.macro_tile_m, kernels.macro_tile_n)
     split = kernels.split_k > 1
-    output_bytes = np.where(split, SPLIT_BYTES, element)
+    output_bytes = np.where(split, SPLIT_BYTES, gemms.bytes_per_output)
     steps = tiles.depth_steps(gemms.k, kernels.depth_u, kernels.split_k)
     flop = tiles.step_flop(*tile, kernels.depth_u)
     matrix = loop.matrix_cycles(
