@@ -92,6 +92,13 @@ def test_a_row_that_fails_is_left_out(tmp_path):
     assert count == {"measured": 7, "RuntimeError: out of memory": 1}
 
 
+def test_an_error_without_a_text_is_named(tmp_path):
+    count = measure(
+        Scripted(lambda number: AssertionError() if number == 2 else None), _jobs(),
+        tmp_path / "times.csv")
+    assert count == {"measured": 7, "AssertionError": 1}
+
+
 def test_a_lost_gpu_ends_it_and_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(campaign, "_FAILURES", 3)
     path = tmp_path / "times.csv"

@@ -119,7 +119,7 @@ def test_picks_are_verified(recorded, capsys):
 def test_verified_as_text(recorded, capsys):
     _measure(*GEMMS, "--verify", "--waiting", "4", "-o", "verify.csv")
     said = capsys.readouterr().out
-    assert "4 waiting, own operands, run once: 3 GEMMs, geometric means" in said
+    assert "4 waiting, own operands, run once: measured times of 3 GEMMs" in said
     assert "written: verify.csv, verify.kernels.csv, verify.png" in said
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from perfmodel.files import refuse_unwritable, write_table_atomic
+from perfmodel.live.one_line import one_line
 from perfmodel.measurements.csv_text import read_raw
 from perfmodel.units import US
 
@@ -73,7 +74,7 @@ def measure(runner, jobs, path, minutes=None, progress=False):
                 reason = _wrong(runner, job, wrong)
                 times = {} if reason else _times(runner, job)
             except Exception as error:  # of torch, Triton or the driver; ours are refused before
-                reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+                reason = one_line(error)
                 failures += 1
                 if failures >= _FAILURES:
                     raise GpuLost(

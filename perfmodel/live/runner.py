@@ -10,6 +10,7 @@ import triton
 from perfmodel.live import driver
 from perfmodel.live.compiler import compile_ahead, resources_of
 from perfmodel.live.graphs import Graphs, can_capture
+from perfmodel.live.one_line import one_line
 from perfmodel.live.operands import TOLERANCE, Operands, exact_product, relative_error
 from perfmodel.live.triton_gemm import ALIGNMENT, Variant, compiled, constants_of
 
@@ -96,7 +97,7 @@ class GpuRunner:
                 rows.append(resources_of(kernel, binary, variants[0], self.target)
                             | counts[kernel, variants[0]])
             except Exception as error:  # Triton's own: more LDS or threads than there are
-                failed[kernel] = f"{type(error).__name__}: {error}"
+                failed[kernel] = one_line(error)
         return rows, failed
 
     def check(self, gemm, kernel, setting):
