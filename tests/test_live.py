@@ -1,11 +1,15 @@
 """What of the live modules runs without a GPU: torch and triton are needed, but no chip."""
 
+import os
+import time
+
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from perfmodel.live import graphs  # noqa: E402
+from perfmodel.live import compiler, graphs, triton_gemm  # noqa: E402
+from perfmodel.live.triton_gemm import Variant  # noqa: E402
 
 
 class _Stream:
@@ -35,3 +39,58 @@ def test_what_breaks_a_capture_is_what_is_raised(monkeypatch, error):
     with pytest.raises(type(error)) as raised:
         graphs.Graphs().timed([[launch]], cold=False)
     assert raised.value is error
+
+
+HOPPER = ("cuda", 90, 32)
+PLAIN = Variant("fp16", False, False, (True, True, True))
+
+
+def _answer(kernel, variant, target):
+    if kernel == "dies":
+        os._exit(1)
+    return "CompilationError: bad" if kernel == "bad" else {"wgmma_per_step": kernel}
+
+
+def test_a_compiler_that_dies_takes_no_other_kernel_along(monkeypatch):
+    monkeypatch.setattr(compiler, "_counts_of", _answer)
+    wanted = [(kernel, PLAIN) for kernel in (1, "bad", "dies", 2, 3)]
+    counts, failed = compiler.compile_ahead(wanted, HOPPER, lambda: None)
+    assert counts == {(kernel, PLAIN): {"wgmma_per_step": kernel} for kernel in (1, 2, 3)}
+    assert failed == {"bad": "CompilationError: bad", "dies": "the compiler died"}
+
+
+def _never_twice(kernel, variant, target):
+    time.sleep(0.2)
+    with open(kernel, "a", encoding="utf-8"):
+        return {}
+
+
+def test_an_interrupt_compiles_no_more(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "_counts_of", _never_twice)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    wanted = [(str(tmp_path / f"{i}"), PLAIN) for i in range(60)]
+    with pytest.raises(KeyboardInterrupt):
+        compiler.compile_ahead(wanted, HOPPER, interrupt)
+    assert len(list(tmp_path.iterdir())) < 20
+
+
+def test_a_kernel_compiles_without_a_gpu():
+    counts = compiler._counts_of((64, 64, 64, 4, 4, 1), PLAIN, HOPPER)
+    assert counts["wgmma_per_step"] == 4
+    assert counts["async_copies_per_step"] > 0
+    # Two operands of 64 x 64 halves in each of four stages
+    assert triton_gemm.compiled((64, 64, 64, 4, 4, 1), PLAIN, HOPPER).metadata.shared == 65536
+
+
+def test_without_a_disassembler_there_are_no_counts(monkeypatch):
+    class Nothing:
+        @property
+        def nvdisasm(self):
+            raise RuntimeError("Cannot find nvdisasm")
+
+    monkeypatch.setattr(compiler.knobs, "nvidia", Nothing())
+    binary = type("Binary", (), {"asm": {"cubin": b""}})
+    assert compiler._disassembly(binary, "cuda") == ""
