@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from perfmodel.live import compiler, graphs, triton_gemm  # noqa: E402
+from perfmodel.live import compiler, graphs, runner, triton_gemm  # noqa: E402
 from perfmodel.live.triton_gemm import Variant  # noqa: E402
 
 
@@ -94,3 +94,22 @@ def test_without_a_disassembler_there_are_no_counts(monkeypatch):
     monkeypatch.setattr(compiler.knobs, "nvidia", Nothing())
     binary = type("Binary", (), {"asm": {"cubin": b""}})
     assert compiler._disassembly(binary, "cuda") == ""
+
+
+class NVMLError(Exception):
+    """As pynvml's: of no kind that torch's errors are."""
+
+
+def _refuse():
+    raise NVMLError("Not Supported")
+
+
+@pytest.mark.parametrize(("hip", "watts"), [(None, 1), ("6.4", 700)])
+def test_what_the_driver_does_not_tell_is_left_out(monkeypatch, hip, watts):
+    monkeypatch.setattr(torch.version, "hip", hip)
+    monkeypatch.setattr(torch.cuda, "clock_rate", lambda: 1830)
+    monkeypatch.setattr(torch.cuda, "power_draw", lambda: 700)
+    monkeypatch.setattr(torch.cuda, "temperature", _refuse)
+    assert runner.telemetry() == {"clock_mhz": 1830, "power_w": watts}
+    monkeypatch.setattr(torch.cuda, "clock_rate", _refuse)
+    assert runner.telemetry() == {"power_w": watts}

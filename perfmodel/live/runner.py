@@ -4,6 +4,8 @@ What uses a runner uses only `prepare`, `check`, `time`, `state` and `gpu`, so t
 `recorded.Recorded` can stand in for it.
 """
 
+import contextlib
+
 import torch
 import triton
 
@@ -201,15 +203,20 @@ class GpuRunner:
 
 
 def telemetry():
-    """Clock [MHz], power [W] and temperature [degree C] now, dict; empty if nobody can tell."""
-    try:
-        return {
-            "clock_mhz": torch.cuda.clock_rate(),
-            "power_w": round(torch.cuda.power_draw() / 1e3),
-            "temperature_c": torch.cuda.temperature(),
-        }
-    except (ModuleNotFoundError, RuntimeError):  # torch asks pynvml or amdsmi
-        return {}
+    """Clock [MHz], power [W] and temperature [degree C] now, dict; without what nobody can tell."""
+    # torch gives what its library says: NVML milliwatts, AMD SMI watts.
+    watts = 1 if torch.version.hip else 1e-3
+    asked = {
+        "clock_mhz": torch.cuda.clock_rate,
+        "power_w": lambda: round(torch.cuda.power_draw() * watts),
+        "temperature_c": torch.cuda.temperature,
+    }
+    found = {}
+    for name, ask in asked.items():
+        # Missing library, lacking right, unsupported query: each library has errors of its own.
+        with contextlib.suppress(Exception):
+            found[name] = ask()
+    return {name: value for name, value in found.items() if value}
 
 
 def _variant(gemm, setting):
@@ -234,5 +241,5 @@ def _driver_version():
 
         pynvml.nvmlInit()
         return f"{pynvml.nvmlSystemGetDriverVersion()}, CUDA {torch.version.cuda}"
-    except (ModuleNotFoundError, OSError):
+    except Exception:  # no such module, or its NVMLError: no driver library, no right to ask
         return f"CUDA {torch.version.cuda}"
