@@ -8,7 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from perfmodel.live import compiler, graphs, runner, triton_gemm  # noqa: E402
+from perfmodel.gpu.kernels import KERNEL  # noqa: E402
+from perfmodel.live import compiler, graphs, probe, runner, triton_gemm  # noqa: E402
+from perfmodel.live.arrangement import Timing  # noqa: E402
+from perfmodel.live.readings import MATRIX_KERNELS  # noqa: E402
 from perfmodel.live.triton_gemm import Variant  # noqa: E402
 
 
@@ -113,3 +116,30 @@ def test_what_the_driver_does_not_tell_is_left_out(monkeypatch, hip, watts):
     assert runner.telemetry() == {"clock_mhz": 1830, "power_w": watts}
     monkeypatch.setattr(torch.cuda, "clock_rate", _refuse)
     assert runner.telemetry() == {"power_w": watts}
+
+
+class _SmallChip:
+    """The first kernel of each dtype does not fit; the second runs, the library does not."""
+
+    def prepare(self, kernels, gemms, setting, advance):
+        return [dict(zip(KERNEL, kernels[1]))], {kernels[0]: "OutOfResources: shared memory"}
+
+    def time(self, branches, setting):
+        if branches[0][0].kernel is None:
+            raise RuntimeError("no such dtype")
+        if branches[0][0].kernel == MATRIX_KERNELS[setting.dtype][0]:
+            raise ArithmeticError("out of resources")
+        return Timing(1e-3 * len(branches[0]), 0.0)
+
+    def state(self):
+        return {"clock_mhz": 1000}
+
+
+def test_the_matrix_rate_is_that_of_the_kernels_that_fit(monkeypatch):
+    monkeypatch.setattr(probe, "_MATRIX_SECONDS", 0.0)
+    found = probe._matrix(_SmallChip(), 100)
+    assert len(found) == len(MATRIX_KERNELS)
+    rate = found["matrix_fp16_flop_per_clock_per_compute_unit"]
+    # 2 x 4096^3 in 1 ms on 100 units at 1 GHz
+    assert rate.value == pytest.approx(2 * 4096**3 / 1e-3 / (100 * 1e9))
+    assert "kernel 128x128x64" in rate.source

@@ -151,6 +151,41 @@ def test_the_probe_writes_a_device_file(recorded, capsys):
     assert probed.sources["compute_units"].spread_pct is None
 
 
+class Broken(Recorded):
+    """A GPU that fails as soon as it is asked for anything."""
+
+    def readings(self, advance):
+        raise RuntimeError("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA")
+
+    def prepare(self, kernels, gemms, setting, advance):
+        raise RuntimeError("CUDA error: device lost\nCompile with TORCH_USE_CUDA_DSA")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--probe", "-o", "x.toml"], "probing failed: RuntimeError: CUDA error: out of memory"),
+    (["--device", "h200", *GEMMS, "-o", "x.csv"],
+     "compiling failed: RuntimeError: CUDA error: device lost"),
+])
+def test_a_gpu_that_fails_is_one_line(recorded, monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(open_gpu, "open_gpu", lambda seed=0, captured=True: Broken(NOTES))
+    assert main(["measure", *arguments]) == 1
+    assert capsys.readouterr().err == f"perfmodel measure: {message}\n"
+    assert not list(Path().glob("x.*"))
+
+
+@pytest.mark.skipif(find_spec("torch") is None or find_spec("triton") is None,
+                    reason="needs torch and triton")
+def test_a_broken_torch_is_one_line(monkeypatch):
+    import torch
+
+    def broken():
+        raise ImportError("libcudart.so: cannot open shared object file")
+
+    monkeypatch.setattr(torch.cuda, "is_available", broken)
+    with pytest.raises(OSError, match="^the GPU cannot be used: ImportError: libcudart.so"):
+        open_gpu.open_gpu()
+
+
 def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
     main(["measure", "--probe", "-o", "mine.toml"])
     capsys.readouterr()

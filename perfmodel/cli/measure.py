@@ -144,6 +144,7 @@ def _probe(given):
 
     from perfmodel.device_files import write_device
     from perfmodel.files import refuse_unwritable
+    from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.readings import device_from
 
@@ -151,7 +152,8 @@ def _probe(given):
         raise ValueError(f"-o {given.output}: a device file ends in .toml")
     refuse_unwritable(given.output)
     runner = open_gpu()
-    with tqdm(desc="probe", unit="measurement", disable=not sys.stderr.isatty()) as bar:
+    with (failing_in_one_line("probing failed"),
+          tqdm(desc="probe", unit="measurement", disable=not sys.stderr.isatty()) as bar):
         readings = runner.readings(lambda name: bar.update())
     name = re.sub(r"[^a-z0-9]+", "-", Path(given.output).stem.lower()).strip("-") or "my-gpu"
     device = device_from(readings, runner.gpu(), name, date.today().isoformat())
@@ -198,9 +200,11 @@ def _prepared(runner, kernels, gemms, setting, path, progress):
     from tqdm import tqdm
 
     from perfmodel.files import write_table_atomic
+    from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.resources_table import joined_resources
 
-    with tqdm(desc="compile", unit="kernel", disable=not progress) as bar:
+    with (failing_in_one_line("compiling failed"),
+          tqdm(desc="compile", unit="kernel", disable=not progress) as bar):
         resources, failed = runner.prepare(kernels, gemms, setting, bar.update)
     if not resources:
         raise OSError(f"no kernel compiles for this GPU; the first: {next(iter(failed.values()))}")
