@@ -111,6 +111,16 @@ def test_a_lost_gpu_ends_it_and_loses_nothing(tmp_path, monkeypatch):
     assert len(read_measurements(path)) == 2
 
 
+def test_operands_that_do_not_fit_are_no_lost_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "_FAILURES", 3)
+
+    def fail(number):
+        return MemoryError("CUDA out of memory") if number < 6 else None
+
+    count = measure(Scripted(fail), _jobs(), tmp_path / "times.csv")
+    assert count == {"measured": 3, "MemoryError: CUDA out of memory": 5}
+
+
 def test_when_time_is_up_the_gemm_begun_is_finished(tmp_path, monkeypatch):
     clock = itertools.count(step=20.0)
     monkeypatch.setattr(campaign.time, "monotonic", lambda: next(clock))

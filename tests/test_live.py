@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from perfmodel.gpu.kernels import KERNEL  # noqa: E402
-from perfmodel.live import compiler, graphs, probe, runner, triton_gemm  # noqa: E402
-from perfmodel.live.arrangement import Timing  # noqa: E402
+from perfmodel.live import compiler, graphs, operands, probe, runner, triton_gemm  # noqa: E402
+from perfmodel.live.arrangement import Setting, Timing, equal  # noqa: E402
 from perfmodel.live.readings import MATRIX_KERNELS  # noqa: E402
 from perfmodel.live.triton_gemm import Variant  # noqa: E402
 
@@ -143,3 +143,29 @@ def test_the_matrix_rate_is_that_of_the_kernels_that_fit(monkeypatch):
     # 2 x 4096^3 in 1 ms on 100 units at 1 GHz
     assert rate.value == pytest.approx(2 * 4096**3 / 1e-3 / (100 * 1e9))
     assert "kernel 128x128x64" in rate.source
+
+
+def test_too_little_memory_is_pythons_own_error(monkeypatch):
+    one = object.__new__(runner.GpuRunner)
+    one._operands = type("Operands", (), {"drop_others": lambda self, gemms: None})()
+
+    def launcher(launch, setting):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(one, "_launcher", launcher)
+    with pytest.raises(MemoryError, match="CUDA out of memory"):
+        one.time(equal((64, 64, 64, 1), None, 1, 1), Setting())
+
+
+def test_operands_of_other_gemms_are_dropped_by_the_share_of_memory(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties",
+                        lambda device: type("Properties", (), {"total_memory": 8 * 100}))
+    monkeypatch.setattr(torch, "Generator", lambda device: torch.default_generator)
+    kept = operands.Operands(1)
+    small, large = (1, 1, 1, 1), (5, 5, 1, 1)
+    kept._keep((small, "fp16", False, 0), (torch.zeros(25),))
+    kept.drop_others({large})
+    assert len(kept._kept) == 1  # 100 of 100 B
+    kept._keep((large, "fp16", False, 0), (torch.zeros(1),))
+    kept.drop_others({large})
+    assert [key[0] for key in kept._kept] == [large] and kept._bytes == 4

@@ -211,6 +211,15 @@ def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
     (["--device", "h200", "-o", "x.csv", "--probe", "--verify"], "different things"),
     (["--device", "v100", "-o", "x.csv", "--verify"], "v100"),
     (["--device", "h200", "-o", "x.csv", "--repeat", "none.csv"], "none.csv: cannot be read"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--cache", "cold"], "--cache cold is for"),
+    (["--device", "h200", "-o", "x.csv", "--waiting", "2", "--cache", "cold"], "--cache cold is"),
+    (["--device", "h200", "-o", "x.csv", "--verify", "--cache", "cold"], "--cache cold is for"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--gemm", "64x64x64x3", "--draw", "4"],
+     "batch must be 1 with --mixed, not 3 (GEMM 64x64x64x3)"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "65536x64x32768"],
+     "elements of a matrix must be at most 2147483647, not 2147483648 (GEMM 65536x64x32768x1)"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "1x1x1x65536"],
+     "batch must be at most 65535, not 65536 (GEMM 1x1x1x65536)"),
     (["--device", "h200", "-o", "x.csv", "--gemms", "none.csv"], "none.csv: cannot be read"),
 ])
 def test_bad_input_is_one_line(recorded, capsys, arguments, message):

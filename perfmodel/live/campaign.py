@@ -75,7 +75,8 @@ def measure(runner, jobs, path, minutes=None, progress=False):
                 times = {} if reason else _times(runner, job)
             except Exception as error:  # of torch, Triton or the driver; ours are refused before
                 reason = one_line(error)
-                failures += 1
+                # Operands that do not fit say nothing of the GPU.
+                failures += not isinstance(error, MemoryError)
                 if failures >= _FAILURES:
                     raise GpuLost(
                         f"{failures} rows failed one after the other, the last: {reason}"

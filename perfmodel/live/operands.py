@@ -15,8 +15,8 @@ STORAGE = {
 #: few bits of the sum; integers are exact.
 TOLERANCE = {"fp16": 2e-3, "bf16": 1e-2, "tf32": 2e-3, "fp8": 2e-2, "int8": 0.0}
 
-#: Operands of GEMMs no longer asked for are dropped when all together exceed this [B].
-_KEPT_BYTES = 16e9
+#: Operands of GEMMs no longer asked for are dropped when all together exceed this share of memory.
+_KEPT_SHARE = 1 / 8
 
 
 class Operands:
@@ -32,6 +32,7 @@ class Operands:
         self._random = torch.Generator("cuda").manual_seed(seed)
         self._kept = {}
         self._bytes = 0
+        self._most_bytes = torch.cuda.get_device_properties(0).total_memory * _KEPT_SHARE
 
     def of(self, gemm, setting, number):
         """A [batch, m, k] and B [batch, k, n] of one set; without the axis if batch is 1."""
@@ -56,7 +57,7 @@ class Operands:
 
     def drop_others(self, gemms):
         """Forget operands of other GEMMs than these, if there are too many."""
-        if self._bytes > _KEPT_BYTES:
+        if self._bytes > self._most_bytes:
             self._kept = {key: kept for key, kept in self._kept.items() if key[0] in gemms}
             self._bytes = sum(map(_size, self._kept.values()))
 

@@ -192,7 +192,7 @@ def _matrix(runner, units):
         for kernel in [*(tuple(row[name] for name in KERNEL) for row in ready), None]:
             try:
                 rates.append(_sustained(runner, gemm, kernel, setting, units))
-            except (RuntimeError, AttributeError):
+            except (RuntimeError, AttributeError, MemoryError):
                 continue  # a library without the dtype
         if rates:
             best = max(rates, key=lambda rate: rate.value)

@@ -16,9 +16,6 @@ from perfmodel.live.one_line import one_line
 from perfmodel.live.operands import TOLERANCE, Operands, exact_product, relative_error
 from perfmodel.live.triton_gemm import ALIGNMENT, Variant, compiled, constants_of
 
-#: Elements of a matrix that the kernel's 32-bit offsets can reach.
-_OFFSETS = 2**31 - 1
-
 
 class GpuRunner:
     """The GPU that torch calls number 0.
@@ -104,6 +101,11 @@ class GpuRunner:
 
     def check(self, gemm, kernel, setting):
         """Why a kernel's result on fresh operands is wrong, str; empty if it is right."""
+        self._operands.drop_others({gemm})
+        with _memory_of_ours():
+            return self._checked(gemm, kernel, setting)
+
+    def _checked(self, gemm, kernel, setting):
         a, b = self._operands.of(gemm, setting, 0)
         result = self._operands.result(gemm, setting, 0, kernel[-1] > 1)
         # Where parts are added C starts from zero; elsewhere every element must be written.
@@ -128,14 +130,15 @@ class GpuRunner:
         """
         self._operands.drop_others({launch.gemm for branch in branches for launch in branch})
         made = {}
-        for branch in branches:
-            for launch in branch:
-                if launch not in made:
-                    made[launch] = self._launcher(launch, setting)
-        torch.cuda.synchronize()  # the operands are drawn on another stream
-        return self._graphs.timed(
-            [[made[launch] for launch in branch] for branch in branches], setting.cold,
-            self._sample)
+        with _memory_of_ours():
+            for branch in branches:
+                for launch in branch:
+                    if launch not in made:
+                        made[launch] = self._launcher(launch, setting)
+            torch.cuda.synchronize()  # the operands are drawn on another stream
+            return self._graphs.timed(
+                [[made[launch] for launch in branch] for branch in branches], setting.cold,
+                self._sample)
 
     def _exact_product(self, gemm, setting, a, b):
         # The kernels of one GEMM are checked one after the other: the last product is enough.
@@ -164,10 +167,6 @@ class GpuRunner:
 
     def _triton(self, gemm, kernel, setting, number):
         m, n, k, batch = gemm
-        largest = max(m * k, k * n, m * n)
-        if largest > _OFFSETS:
-            raise ValueError(
-                f"GEMM {m}x{n}x{k}: a matrix of {largest} elements, at most {_OFFSETS}")
         variant = _variant(gemm, setting)
         binary = self._binary(kernel, variant)
         self._set_carveout(kernel, variant, binary, setting.carveout_pct)
@@ -200,6 +199,15 @@ class GpuRunner:
             return _on_stream(lambda: torch._scaled_mm(
                 a, b, scale_a=one, scale_b=one, out_dtype=c.dtype, use_fast_accum=True, out=c))
         return _on_stream(lambda: torch.matmul(a, b, out=c))
+
+
+@contextlib.contextmanager
+def _memory_of_ours():
+    """Context manager: too little memory is Python's own error, which others know without torch."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
 
 
 def telemetry():
