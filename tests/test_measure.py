@@ -151,6 +151,17 @@ def test_the_probe_writes_a_device_file(recorded, capsys):
     assert probed.sources["compute_units"].spread_pct is None
 
 
+def test_rows_of_other_devices_are_no_repeats(recorded):
+    from perfmodel.measurements.repeats import repeats
+
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    table = read_measurements("times.csv")
+    both = pd.concat([table, table.assign(device="a100-40gb", time_us=2 * table["time_us"])],
+                     ignore_index=True)
+    again = repeats(both, both)
+    assert len(again) == len(both) and (again["change_pct"] == 0).all()
+
+
 class Broken(Recorded):
     """A GPU that fails as soon as it is asked for anything."""
 

@@ -13,8 +13,8 @@ from perfmodel.measurements.rows_waiting import waiting_selected
 from perfmodel.measurements.table import KERNEL, library_rows
 from perfmodel.measurements.validate_waiting import waiting_predictions
 
-#: Columns that make two rows of the same contest.
-CONTEST = ["dtype", *GEMM, "waiting", "rounds"]
+#: Columns that make two rows of the same contest, as far as a table has them.
+CONTEST = ["dtype", *GEMM, "trans_a", "trans_b", "waiting", "rounds"]
 
 #: In the order of a table; each is explained in `policies`.
 POLICIES = ("sequential", "default", "library", "go", "dynamic", "best")
@@ -48,13 +48,15 @@ def policies(table, device, kernel_files=None):
     """
     rows, _ = waiting_selected(table, device, kernel_files)
     rows = waiting_predictions(rows, device) if len(rows) else rows
+    key = [name for name in CONTEST if name in table]
     library = library_rows(table)
-    library = library[library["concurrency_degree"] == library["waiting"]]
-    library = library.set_index(CONTEST)["time_of_all_us"]
+    library = library[(library["concurrency_degree"] == library["waiting"])
+                      & (library["device"] == device.name)]
+    library = library.groupby(key)["time_of_all_us"].min()
     found = [
-        dict(zip(CONTEST, contest)) | _measured(group) | {
+        dict(zip(key, contest)) | _measured(group) | {
             "measured_library_us": library.get(contest, float("nan"))}
-        for contest, group in (rows.groupby(CONTEST) if len(rows) else ())
+        for contest, group in (rows.groupby(key) if len(rows) else ())
         if _complete(group)]
     return pd.DataFrame(found)
 
