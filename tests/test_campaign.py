@@ -26,6 +26,9 @@ class Scripted:
         self._fail = fail
         self._wrong = wrong
 
+    def gpu(self):
+        return {"gpu": "NVIDIA H200", "launched_by": "graph"}
+
     def check(self, gemm, kernel, setting):
         self.checked.append((gemm, kernel))
         return "wrong result: relative error 1" if kernel in self._wrong else ""
@@ -82,6 +85,20 @@ def test_an_interrupted_run_goes_on(tmp_path):
     again = measure(Scripted(), _jobs(), path)
     assert again == {"kept": 8}
     assert len(read_measurements(path)) == 8
+
+
+@pytest.mark.parametrize(("other", "message"), [
+    ({"gpu": "NVIDIA A100", "launched_by": "graph"}, "gpu of its rows is NVIDIA H200, here it is"),
+    ({"gpu": "NVIDIA H200", "launched_by": "streams"}, "launched_by of its rows is graph, here"),
+])
+def test_another_gpu_or_way_to_launch_is_another_table(tmp_path, monkeypatch, other, message):
+    path = tmp_path / "times.csv"
+    measure(Scripted(), _jobs(degrees=[1]), path)
+    content = path.read_bytes()
+    monkeypatch.setattr(Scripted, "gpu", lambda self: other)
+    with pytest.raises(ValueError, match=message):
+        measure(Scripted(), _jobs(), path)
+    assert path.read_bytes() == content
 
 
 def test_a_row_that_fails_is_left_out(tmp_path):

@@ -162,6 +162,18 @@ def test_rows_of_other_devices_are_no_repeats(recorded):
     assert len(again) == len(both) and (again["change_pct"] == 0).all()
 
 
+def test_kernels_of_another_gpu_are_left_alone(recorded, monkeypatch, capsys):
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    content = Path("times.kernels.csv").read_bytes()
+    Path("times.kernels.csv").write_bytes(content + b"\n")
+    monkeypatch.setattr(
+        Recorded, "gpu", lambda self: NOTES["gpu"] | {"gpu": "NVIDIA A100-SXM4-80GB"})
+    assert _measure(*GEMMS, "--degree", "1,2", "-o", "times.csv") == 2
+    assert ("times.csv: gpu of its rows is NVIDIA H200, here it is NVIDIA A100-SXM4-80GB: give a"
+            " new name\n") in capsys.readouterr().err
+    assert Path("times.kernels.csv").read_bytes() == content + b"\n"
+
+
 class Broken(Recorded):
     """A GPU that fails as soon as it is asked for anything."""
 

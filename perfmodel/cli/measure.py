@@ -74,7 +74,7 @@ def _measure(given):
     from perfmodel.files import refuse_unwritable
     from perfmodel.gpu.kernels import KERNEL, kernel_label
     from perfmodel.gpu.parameters import values_of
-    from perfmodel.live.campaign import measure
+    from perfmodel.live.campaign import measure, refuse_other_gpu
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
     from perfmodel.live.resources_table import occupancy_differs
@@ -98,6 +98,7 @@ def _measure(given):
 
     progress = sys.stderr.isatty()
     runner = open_gpu(seed, captured=not given.streams)
+    refuse_other_gpu(runner, given.output)  # before the kernels beside it are overwritten
     resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]

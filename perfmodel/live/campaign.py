@@ -19,6 +19,10 @@ _WRITE_SECONDS = 20.0
 _FAILURES = 25
 
 
+#: What `runner.gpu` tells that must be the same for all rows of a table; columns of it.
+_SAME = ("gpu", "launched_by")
+
+
 class GpuLost(OSError):
     """Everything fails: the GPU or its context is lost. What was measured is written."""
 
@@ -50,11 +54,13 @@ def measure(runner, jobs, path, minutes=None, progress=False):
     ------
     GpuLost
     ValueError
-        If `path` holds another table.
+        If `path` holds another table, or rows of another GPU or launched otherwise.
     OSError
         If it cannot be written.
     """
     refuse_unwritable(path)
+    refuse_other_gpu(runner, path)
+    identity = _identity(runner)
     begin = time.monotonic()
     jobs = list(jobs)
     table = _Table(path, jobs)
@@ -85,11 +91,33 @@ def measure(runner, jobs, path, minutes=None, progress=False):
                 count[reason] += 1
                 continue
             failures = 0
-            table.add(job, times | runner.state())
+            table.add(job, times | runner.state() | identity)
             count["measured"] += 1
     finally:
         table.write()
     return count
+
+
+def refuse_other_gpu(runner, path):
+    """Raise `ValueError` if a table has rows of another GPU than the runner's, or launched otherwise.
+
+    Parameters
+    ----------
+    runner : runner.GpuRunner or recorded.Recorded
+    path : str or Path
+        Table; need not exist, and older ones do not tell.
+    """
+    before = read_raw(path) if Path(path).exists() else {}
+    for name, ours in _identity(runner).items():
+        others = {*before[name].dropna()} - {ours} if name in before else ()
+        if others:
+            raise ValueError(f"{path}: {name} of its rows is {min(map(str, others))}, here it is"
+                             f" {ours}: give a new name")
+
+
+def _identity(runner):
+    known = runner.gpu()
+    return {name: known[name] for name in _SAME}
 
 
 class _Table:

@@ -44,10 +44,6 @@ class GpuRunner:
         self._carveouts = {}
         torch.backends.cuda.matmul.allow_tf32 = True
 
-    @property
-    def _launched_by(self):
-        return "graph" if self._graphs.captured else "streams"
-
     def gpu(self):
         """What identifies GPU and software, dict of str."""
         return {
@@ -56,7 +52,7 @@ class GpuRunner:
             "driver": _driver_version(),
             "torch": torch.__version__,
             "triton": triton.__version__,
-            "launched_by": self._launched_by,
+            "launched_by": "graph" if self._graphs.captured else "streams",
         }
 
     def readings(self, advance):
@@ -150,10 +146,9 @@ class GpuRunner:
     def state(self):
         """What belongs to the last timing besides its time, dict.
 
-        Clock [MHz], power [W] and temperature [degree C] while at work, as far as they are known,
-        and what launched.
+        Clock [MHz], power [W] and temperature [degree C] while at work, as far as they are known.
         """
-        return self._state | {"launched_by": self._launched_by}
+        return self._state
 
     def _sample(self):
         self._state = telemetry()
