@@ -169,3 +169,35 @@ def test_operands_of_other_gemms_are_dropped_by_the_share_of_memory(monkeypatch)
     kept._keep((large, "fp16", False, 0), (torch.zeros(1),))
     kept.drop_others({large})
     assert [key[0] for key in kept._kept] == [large] and kept._bytes == 4
+
+
+@pytest.mark.parametrize("k", [1, 16, 1024])
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp8", "int8"])
+def test_rounding_is_right_and_one_wrong_tile_is_not(dtype, k):
+    random = torch.Generator().manual_seed(k)
+    operand, stored, _ = operands.STORAGE[dtype]
+    if dtype == "int8":
+        a, b = (torch.randint(-127, 128, shape, generator=random)
+                for shape in ((1024, k), (k, 1500)))
+    else:
+        a, b = (torch.randn(shape, generator=random).to(operand) for shape in ((1024, k), (k, 1500)))
+    exact = operands.exact_product(a, b)
+    result = exact.to(stored)
+    tolerance = operands.TOLERANCE[dtype]
+    assert operands.relative_error(result, exact) <= tolerance
+    tile = result[512:528, 64:80]
+    tile[:] = tile.flip(0)
+    # By the norm alone, 1e-4 of the elements: about 0.016
+    assert operands.relative_error(result, exact) > 2 * tolerance
+    tile[0, 0] = torch.nan if stored.is_floating_point else -(2**30)
+    assert not operands.relative_error(result, exact) <= tolerance
+
+
+def test_rounded_operands_of_tf32_are_right():
+    random = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(shape, generator=random) for shape in ((1024, 512), (512, 1024)))
+    # Ten bits of the fraction are kept, the others cut off.
+    cut = [(x.view(torch.int32) & ~0x1FFF).view(torch.float32) for x in (a, b)]
+    result = operands.exact_product(*cut).float()
+    error = operands.relative_error(result, operands.exact_product(a, b))
+    assert 5e-4 < error <= operands.TOLERANCE["tf32"]
