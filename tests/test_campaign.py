@@ -1,11 +1,13 @@
 """Measuring many rows: resumable, in time, safe to interrupt; plans and arrangements."""
 
 import itertools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from perfmodel.live import campaign
+from perfmodel.live import campaign, driver
 from perfmodel.live.arrangement import Setting, Timing, mixed, waiting
 from perfmodel.live.campaign import GpuLost, measure
 from perfmodel.live.plans import (
@@ -180,6 +182,14 @@ def test_different_gemms(tmp_path):
     assert size == 3
     assert (table["concurrent_time_us"] == 3).all() and (table["isolated_time_2_us"] == 1).all()
     assert [branch[0].operands for branch in mixed(members)] == [0, 1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process has loaded")
+def test_the_drivers_library_is_the_one_loaded(monkeypatch):
+    # Nothing is found by this name, but it is in the process.
+    loaded = Path(np.random.mtrand.__file__)
+    monkeypatch.setitem(driver._LIBRARIES, "loaded", loaded.name.split(".")[0])
+    assert driver._library("loaded")._name == str(loaded.resolve())
 
 
 def test_drawn_gemms_are_fresh_and_in_range():
