@@ -174,6 +174,14 @@ def test_kernels_of_another_gpu_are_left_alone(recorded, monkeypatch, capsys):
     assert Path("times.kernels.csv").read_bytes() == content + b"\n"
 
 
+def test_nothing_measured_is_no_success(recorded, monkeypatch, capsys):
+    monkeypatch.setattr(
+        Recorded, "check", lambda self, gemm, kernel, setting: "wrong result: relative error 1")
+    assert _measure(*GEMMS, "--degree", "1", "--no-library", "-o", "times.csv") == 1
+    assert capsys.readouterr().err == (
+        "perfmodel measure: no row was measured: 12 rows wrong result: relative error 1\n")
+
+
 class Broken(Recorded):
     """A GPU that fails as soon as it is asked for anything."""
 

@@ -70,6 +70,8 @@ def run(given):
 
 
 def _measure(given):
+    from pathlib import Path
+
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
     from perfmodel.gpu.kernels import KERNEL, kernel_label
@@ -103,6 +105,9 @@ def _measure(given):
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
+    if not Path(given.output).exists():
+        raise OSError("no row was measured: "
+                      + "; ".join(f"{rows} rows {what}" for what, rows in count.items()))
     report = {
         "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
         "rows": dict(count),
