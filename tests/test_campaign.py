@@ -182,6 +182,9 @@ def test_different_gemms(tmp_path):
     assert size == 3
     assert (table["concurrent_time_us"] == 3).all() and (table["isolated_time_2_us"] == 1).all()
     assert [branch[0].operands for branch in mixed(members)] == [0, 1, 2]
+    other = list(member_jobs("h200", [members], [-1], Setting(transposed_b=True)))
+    assert measure(Scripted(), other, path) == {"measured": 1}
+    assert read_members(path)[0]["trans_b"].tolist() == ["N", "N", "T"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process has loaded")

@@ -180,7 +180,8 @@ def test_rounding_is_right_and_one_wrong_tile_is_not(dtype, k):
         a, b = (torch.randint(-127, 128, shape, generator=random)
                 for shape in ((1024, k), (k, 1500)))
     else:
-        a, b = (torch.randn(shape, generator=random).to(operand) for shape in ((1024, k), (k, 1500)))
+        a, b = (torch.randn(shape, generator=random).to(operand)
+                for shape in ((1024, k), (k, 1500)))
     exact = operands.exact_product(a, b)
     result = exact.to(stored)
     tolerance = operands.TOLERANCE[dtype]

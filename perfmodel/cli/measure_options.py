@@ -114,8 +114,8 @@ def _job_maker(given, device, gemms, setting, seed):
     if given.mixed and (given.waiting or given.verify):
         raise ValueError("--mixed is another table than --waiting and --verify: give one of them")
     if setting.cold and (given.mixed or given.waiting or given.verify):
-        raise ValueError("--cache cold is for equal GEMMs: tables of --mixed, --waiting and --verify"
-                         " are warm")
+        raise ValueError("--cache cold is for equal GEMMs: --mixed, --waiting and --verify are"
+                         " warm")
     if given.mixed:
         batched = [gemm for gemm in gemms if gemm[3] > 1]
         if batched:

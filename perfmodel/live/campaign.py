@@ -99,7 +99,7 @@ def measure(runner, jobs, path, minutes=None, progress=False):
 
 
 def refuse_other_gpu(runner, path):
-    """Raise `ValueError` if a table has rows of another GPU than the runner's, or launched otherwise.
+    """Raise `ValueError` if a table has rows of another GPU than this, or launched otherwise.
 
     Parameters
     ----------

@@ -166,7 +166,8 @@ def member_jobs(device, sets, carveouts, setting):
         Shared-memory carve-outs [per cent], -1 for left to the driver.
     """
     for members, carveout in product(sets, carveouts):
-        row = {"device": device, "library": OWN, "dtype": setting.dtype}
+        row = {"device": device, "library": OWN, "dtype": setting.dtype,
+               "trans_b": "T" if setting.transposed_b else "N"}
         for i, (gemm, kernel) in enumerate(members, 1):
             row |= {f"{name}_{i}": value for name, value in zip("mnk", gemm)}
             row |= {f"{name}_{i}": value for name, value in zip(KERNEL, kernel)}
