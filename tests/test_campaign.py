@@ -1,11 +1,13 @@
 """Measuring many rows: resumable, in time, safe to interrupt; plans and arrangements."""
 
 import itertools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from perfmodel.live import campaign
+from perfmodel.live import campaign, driver
 from perfmodel.live.arrangement import Setting, Timing, mixed, waiting
 from perfmodel.live.campaign import GpuLost, measure
 from perfmodel.live.plans import (
@@ -25,6 +27,9 @@ class Scripted:
         self.checked = []
         self._fail = fail
         self._wrong = wrong
+
+    def gpu(self):
+        return {"gpu": "NVIDIA H200", "launched_by": "graph"}
 
     def check(self, gemm, kernel, setting):
         self.checked.append((gemm, kernel))
@@ -84,12 +89,33 @@ def test_an_interrupted_run_goes_on(tmp_path):
     assert len(read_measurements(path)) == 8
 
 
+@pytest.mark.parametrize(("other", "message"), [
+    ({"gpu": "NVIDIA A100", "launched_by": "graph"}, "gpu of its rows is NVIDIA H200, here it is"),
+    ({"gpu": "NVIDIA H200", "launched_by": "streams"}, "launched_by of its rows is graph, here"),
+])
+def test_another_gpu_or_way_to_launch_is_another_table(tmp_path, monkeypatch, other, message):
+    path = tmp_path / "times.csv"
+    measure(Scripted(), _jobs(degrees=[1]), path)
+    content = path.read_bytes()
+    monkeypatch.setattr(Scripted, "gpu", lambda self: other)
+    with pytest.raises(ValueError, match=message):
+        measure(Scripted(), _jobs(), path)
+    assert path.read_bytes() == content
+
+
 def test_a_row_that_fails_is_left_out(tmp_path):
     def fail(number):
         return RuntimeError("out of memory\nmore") if number == 2 else None
 
     count = measure(Scripted(fail), _jobs(), tmp_path / "times.csv")
     assert count == {"measured": 7, "RuntimeError: out of memory": 1}
+
+
+def test_an_error_without_a_text_is_named(tmp_path):
+    count = measure(
+        Scripted(lambda number: AssertionError() if number == 2 else None), _jobs(),
+        tmp_path / "times.csv")
+    assert count == {"measured": 7, "AssertionError": 1}
 
 
 def test_a_lost_gpu_ends_it_and_loses_nothing(tmp_path, monkeypatch):
@@ -102,6 +128,16 @@ def test_a_lost_gpu_ends_it_and_loses_nothing(tmp_path, monkeypatch):
     with pytest.raises(GpuLost, match="3 rows failed one after the other, the last: RuntimeError"):
         measure(Scripted(fail), _jobs(), path)
     assert len(read_measurements(path)) == 2
+
+
+def test_operands_that_do_not_fit_are_no_lost_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "_FAILURES", 3)
+
+    def fail(number):
+        return MemoryError("CUDA out of memory") if number < 6 else None
+
+    count = measure(Scripted(fail), _jobs(), tmp_path / "times.csv")
+    assert count == {"measured": 3, "MemoryError: CUDA out of memory": 5}
 
 
 def test_when_time_is_up_the_gemm_begun_is_finished(tmp_path, monkeypatch):
@@ -146,6 +182,17 @@ def test_different_gemms(tmp_path):
     assert size == 3
     assert (table["concurrent_time_us"] == 3).all() and (table["isolated_time_2_us"] == 1).all()
     assert [branch[0].operands for branch in mixed(members)] == [0, 1, 2]
+    other = list(member_jobs("h200", [members], [-1], Setting(transposed_b=True)))
+    assert measure(Scripted(), other, path) == {"measured": 1}
+    assert read_members(path)[0]["trans_b"].tolist() == ["N", "N", "T"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process has loaded")
+def test_the_drivers_library_is_the_one_loaded(monkeypatch):
+    # Nothing is found by this name, but it is in the process.
+    loaded = Path(np.random.mtrand.__file__)
+    monkeypatch.setitem(driver._LIBRARIES, "loaded", loaded.name.split(".")[0])
+    assert driver._library("loaded")._name == str(loaded.resolve())
 
 
 def test_drawn_gemms_are_fresh_and_in_range():

@@ -119,7 +119,11 @@ def test_picks_are_verified(recorded, capsys):
 def test_verified_as_text(recorded, capsys):
     _measure(*GEMMS, "--verify", "--waiting", "4", "-o", "verify.csv")
     said = capsys.readouterr().out
+<<<<<<< HEAD
     assert "4 waiting, own operands, run once: measured times of 3 GEMMs, geometric means" in said
+=======
+    assert "4 waiting, own operands, run once: measured times of 3 GEMMs" in said
+>>>>>>> d9e3890b6761300bb12e6b4d49f500f23323b52c
     assert "written: verify.csv, verify.kernels.csv, verify.png" in said
 
 
@@ -151,6 +155,72 @@ def test_the_probe_writes_a_device_file(recorded, capsys):
     assert probed.sources["compute_units"].spread_pct is None
 
 
+def test_rows_of_other_devices_are_no_repeats(recorded):
+    from perfmodel.measurements.repeats import repeats
+
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    table = read_measurements("times.csv")
+    both = pd.concat([table, table.assign(device="a100-40gb", time_us=2 * table["time_us"])],
+                     ignore_index=True)
+    again = repeats(both, both)
+    assert len(again) == len(both) and (again["change_pct"] == 0).all()
+
+
+def test_kernels_of_another_gpu_are_left_alone(recorded, monkeypatch, capsys):
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    content = Path("times.kernels.csv").read_bytes()
+    Path("times.kernels.csv").write_bytes(content + b"\n")
+    monkeypatch.setattr(
+        Recorded, "gpu", lambda self: NOTES["gpu"] | {"gpu": "NVIDIA A100-SXM4-80GB"})
+    assert _measure(*GEMMS, "--degree", "1,2", "-o", "times.csv") == 2
+    assert ("times.csv: gpu of its rows is NVIDIA H200, here it is NVIDIA A100-SXM4-80GB: give a"
+            " new name\n") in capsys.readouterr().err
+    assert Path("times.kernels.csv").read_bytes() == content + b"\n"
+
+
+def test_nothing_measured_is_no_success(recorded, monkeypatch, capsys):
+    monkeypatch.setattr(
+        Recorded, "check", lambda self, gemm, kernel, setting: "wrong result: relative error 1")
+    assert _measure(*GEMMS, "--degree", "1", "--no-library", "-o", "times.csv") == 1
+    assert capsys.readouterr().err == (
+        "perfmodel measure: no row was measured: 12 rows wrong result: relative error 1\n")
+
+
+class Broken(Recorded):
+    """A GPU that fails as soon as it is asked for anything."""
+
+    def readings(self, advance):
+        raise RuntimeError("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA")
+
+    def prepare(self, kernels, gemms, setting, advance):
+        raise RuntimeError("CUDA error: device lost\nCompile with TORCH_USE_CUDA_DSA")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--probe", "-o", "x.toml"], "probing failed: RuntimeError: CUDA error: out of memory"),
+    (["--device", "h200", *GEMMS, "-o", "x.csv"],
+     "compiling failed: RuntimeError: CUDA error: device lost"),
+])
+def test_a_gpu_that_fails_is_one_line(recorded, monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(open_gpu, "open_gpu", lambda seed=0, captured=True: Broken(NOTES))
+    assert main(["measure", *arguments]) == 1
+    assert capsys.readouterr().err == f"perfmodel measure: {message}\n"
+    assert not list(Path().glob("x.*"))
+
+
+@pytest.mark.skipif(find_spec("torch") is None or find_spec("triton") is None,
+                    reason="needs torch and triton")
+def test_a_broken_torch_is_one_line(monkeypatch):
+    import torch
+
+    def broken():
+        raise ImportError("libcudart.so: cannot open shared object file")
+
+    monkeypatch.setattr(torch.cuda, "is_available", broken)
+    with pytest.raises(OSError, match="^the GPU cannot be used: ImportError: libcudart.so"):
+        open_gpu.open_gpu()
+
+
 def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
     main(["measure", "--probe", "-o", "mine.toml"])
     capsys.readouterr()
@@ -176,6 +246,15 @@ def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
     (["--device", "h200", "-o", "x.csv", "--probe", "--verify"], "different things"),
     (["--device", "v100", "-o", "x.csv", "--verify"], "v100"),
     (["--device", "h200", "-o", "x.csv", "--repeat", "none.csv"], "none.csv: cannot be read"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--cache", "cold"], "--cache cold is for"),
+    (["--device", "h200", "-o", "x.csv", "--waiting", "2", "--cache", "cold"], "--cache cold is"),
+    (["--device", "h200", "-o", "x.csv", "--verify", "--cache", "cold"], "--cache cold is for"),
+    (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--gemm", "64x64x64x3", "--draw", "4"],
+     "batch must be 1 with --mixed, not 3 (GEMM 64x64x64x3)"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "65536x64x32768"],
+     "elements of a matrix must be at most 2147483647, not 2147483648 (GEMM 65536x64x32768x1)"),
+    (["--device", "h200", "-o", "x.csv", "--gemm", "1x1x1x65536"],
+     "batch must be at most 65535, not 65536 (GEMM 1x1x1x65536)"),
     (["--device", "h200", "-o", "x.csv", "--gemms", "none.csv"], "none.csv: cannot be read"),
 ])
 def test_bad_input_is_one_line(recorded, capsys, arguments, message):

@@ -59,6 +59,30 @@ def test_contests_that_cannot_be_compared_are_left_out(tmp_path):
     assert summary(policies(table[table["m"] == 256], load_device("h200"))) == []
 
 
+def test_a_kernel_that_the_model_leaves_out_is_measured_all_the_same(tmp_path):
+    impossible = (256, 256, 128, 4, 8, 1)  # by the rules for LDS
+    table = _table(tmp_path, [
+        _row(A, 1, 30.0), _row(A, 4, 24.0), _row(impossible, 1, 15.0), _row(impossible, 4, 12.0)])
+    report = summary(policies(table, load_device("h200")))[0]
+    assert report["regret_go"] == report["regret_dynamic"] == pytest.approx(24 / 12)
+    assert report["over_sequential"]["go"] == pytest.approx(15 / 24)
+    assert report["over_default"]["default"] == 1
+    assert policies(table[table["macro_tile_m"] == 256], load_device("h200")).empty
+
+
+def test_other_layouts_and_devices_are_other_contests(tmp_path):
+    rows = [_row(A, 1, 30.0), _row(A, 4, 24.0), _row(None, 4, 32.0, library="cublas")]
+    table = _table(tmp_path, rows)
+    times = table["time_of_all_us"]
+    both = pd.concat([
+        table.assign(trans_b="N"), table.assign(trans_b="T", time_of_all_us=times / 2),
+        table.assign(trans_b="N", time_of_all_us=times / 8, device="a100-40gb"),
+    ], ignore_index=True)
+    found = policies(both, load_device("h200")).set_index("trans_b")
+    assert found["measured_sequential_us"].to_dict() == {"N": 30.0, "T": 15.0}
+    assert found["measured_library_us"].to_dict() == {"N": 32.0, "T": 16.0}
+
+
 def test_no_library_leaves_it_out_of_the_summary(tmp_path):
     table = _table(tmp_path, [_row(A, 1, 30.0), _row(A, 4, 24.0)])
     assert "library" not in summary(policies(table, load_device("h200")))[0]["over_default"]

@@ -70,11 +70,13 @@ def run(given):
 
 
 def _measure(given):
+    from pathlib import Path
+
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
     from perfmodel.gpu.kernels import KERNEL, kernel_label
     from perfmodel.gpu.parameters import values_of
-    from perfmodel.live.campaign import measure
+    from perfmodel.live.campaign import measure, refuse_other_gpu
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
     from perfmodel.live.resources_table import occupancy_differs
@@ -98,10 +100,14 @@ def _measure(given):
 
     progress = sys.stderr.isatty()
     runner = open_gpu(seed, captured=not given.streams)
+    refuse_other_gpu(runner, given.output)  # before the kernels beside it are overwritten
     resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
+    if not Path(given.output).exists():
+        raise OSError("no row was measured: "
+                      + "; ".join(f"{rows} rows {what}" for what, rows in count.items()))
     report = {
         "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
         "rows": dict(count),
@@ -144,6 +150,7 @@ def _probe(given):
 
     from perfmodel.device_files import write_device
     from perfmodel.files import refuse_unwritable
+    from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.readings import device_from
 
@@ -151,7 +158,8 @@ def _probe(given):
         raise ValueError(f"-o {given.output}: a device file ends in .toml")
     refuse_unwritable(given.output)
     runner = open_gpu()
-    with tqdm(desc="probe", unit="measurement", disable=not sys.stderr.isatty()) as bar:
+    with (failing_in_one_line("probing failed"),
+          tqdm(desc="probe", unit="measurement", disable=not sys.stderr.isatty()) as bar):
         readings = runner.readings(lambda name: bar.update())
     name = re.sub(r"[^a-z0-9]+", "-", Path(given.output).stem.lower()).strip("-") or "my-gpu"
     device = device_from(readings, runner.gpu(), name, date.today().isoformat())
@@ -198,9 +206,11 @@ def _prepared(runner, kernels, gemms, setting, path, progress):
     from tqdm import tqdm
 
     from perfmodel.files import write_table_atomic
+    from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.resources_table import joined_resources
 
-    with tqdm(desc="compile", unit="kernel", disable=not progress) as bar:
+    with (failing_in_one_line("compiling failed"),
+          tqdm(desc="compile", unit="kernel", disable=not progress) as bar):
         resources, failed = runner.prepare(kernels, gemms, setting, bar.update)
     if not resources:
         raise OSError(f"no kernel compiles for this GPU; the first: {next(iter(failed.values()))}")

@@ -48,11 +48,16 @@ def work_of(given, device, setting, seen):
     """
     from random import SystemRandom
 
+    from perfmodel.live.plans import refuse_unreachable
+
     seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
             else positive_integer("--seed", given.seed, _SEED_LIMIT))
     if given.repeat:
-        return seed, *_repeated(given, setting, seed)
+        gemms, kernels, make_jobs = _repeated(given, setting, seed)
+        refuse_unreachable(gemms)
+        return seed, gemms, kernels, make_jobs
     gemms = _gemms(given, seed, seen if given.verify else ())
+    refuse_unreachable(gemms)
     return seed, gemms, _kernels(given.kernels), _job_maker(given, device, gemms, setting, seed)
 
 
@@ -108,7 +113,14 @@ def _job_maker(given, device, gemms, setting, seed):
 
     if given.mixed and (given.waiting or given.verify):
         raise ValueError("--mixed is another table than --waiting and --verify: give one of them")
+    if setting.cold and (given.mixed or given.waiting or given.verify):
+        raise ValueError("--cache cold is for equal GEMMs: --mixed, --waiting and --verify are"
+                         " warm")
     if given.mixed:
+        batched = [gemm for gemm in gemms if gemm[3] > 1]
+        if batched:
+            raise refusal("batch", "1 with --mixed", batched[0][3],
+                          f"GEMM {'x'.join(map(str, batched[0]))}")
         sets = positive_integer("--mixed", given.mixed, _SETS_LIMIT)
         size = positive_integer("--members", given.members, _MEMBERS_LIMIT)
         if not 2 <= size <= len(gemms):

@@ -8,6 +8,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from perfmodel.files import refuse_unwritable, write_table_atomic
+from perfmodel.live.one_line import one_line
 from perfmodel.measurements.csv_text import read_raw
 from perfmodel.units import US
 
@@ -16,6 +17,10 @@ _WRITE_SECONDS = 20.0
 
 #: So many failures one after the other mean that the GPU is lost, not that a kernel is bad.
 _FAILURES = 25
+
+
+#: What `runner.gpu` tells that must be the same for all rows of a table; columns of it.
+_SAME = ("gpu", "launched_by")
 
 
 class GpuLost(OSError):
@@ -49,11 +54,13 @@ def measure(runner, jobs, path, minutes=None, progress=False):
     ------
     GpuLost
     ValueError
-        If `path` holds another table.
+        If `path` holds another table, or rows of another GPU or launched otherwise.
     OSError
         If it cannot be written.
     """
     refuse_unwritable(path)
+    refuse_other_gpu(runner, path)
+    identity = _identity(runner)
     begin = time.monotonic()
     jobs = list(jobs)
     table = _Table(path, jobs)
@@ -73,8 +80,9 @@ def measure(runner, jobs, path, minutes=None, progress=False):
                 reason = _wrong(runner, job, wrong)
                 times = {} if reason else _times(runner, job)
             except Exception as error:  # of torch, Triton or the driver; ours are refused before
-                reason = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
-                failures += 1
+                reason = one_line(error)
+                # Operands that do not fit say nothing of the GPU.
+                failures += not isinstance(error, MemoryError)
                 if failures >= _FAILURES:
                     raise GpuLost(
                         f"{failures} rows failed one after the other, the last: {reason}"
@@ -83,11 +91,33 @@ def measure(runner, jobs, path, minutes=None, progress=False):
                 count[reason] += 1
                 continue
             failures = 0
-            table.add(job, times | runner.state())
+            table.add(job, times | runner.state() | identity)
             count["measured"] += 1
     finally:
         table.write()
     return count
+
+
+def refuse_other_gpu(runner, path):
+    """Raise `ValueError` if a table has rows of another GPU than this, or launched otherwise.
+
+    Parameters
+    ----------
+    runner : runner.GpuRunner or recorded.Recorded
+    path : str or Path
+        Table; need not exist, and older ones do not tell.
+    """
+    before = read_raw(path) if Path(path).exists() else {}
+    for name, ours in _identity(runner).items():
+        others = {*before[name].dropna()} - {ours} if name in before else ()
+        if others:
+            raise ValueError(f"{path}: {name} of its rows is {min(map(str, others))}, here it is"
+                             f" {ours}: give a new name")
+
+
+def _identity(runner):
+    known = runner.gpu()
+    return {name: known[name] for name in _SAME}
 
 
 class _Table:

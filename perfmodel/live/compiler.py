@@ -3,14 +3,17 @@
 import concurrent.futures
 import multiprocessing
 import os
+import signal
 import subprocess
 import tempfile
+from concurrent.futures.process import BrokenProcessPool
 
 from triton import knobs
 
 from perfmodel.gpu.kernels import KERNEL
 from perfmodel.live import driver
 from perfmodel.live.machine_code import COUNTS, loop_counts
+from perfmodel.live.one_line import one_line
 from perfmodel.live.triton_gemm import compiled
 
 
@@ -32,25 +35,57 @@ def compile_ahead(wanted, target, advance):
     failed : dict of kernel to str
         Those that did not compile, each with the reason in one line.
     """
+    found = _side_by_side(wanted, target, advance)
+    # One that takes its process down breaks all that were under way: each of those by itself.
+    broken = [one for one in wanted if one not in found]
+    with concurrent.futures.ThreadPoolExecutor(_workers(broken)) as threads:
+        again = [threads.submit(_side_by_side, [one], target, advance) for one in broken]
+    for job in again:
+        found |= job.result()
     counts, failed = {}, {}
-    # A fresh process: one forked from a parent that uses the GPU could not go on with it.
-    context = multiprocessing.get_context("spawn")
-    workers = min(len(wanted), os.cpu_count() or 1)
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = {pool.submit(_counts_of, *one, target): one for one in wanted}
-        for job in concurrent.futures.as_completed(jobs):
-            one = jobs[job]
-            try:
-                counts[one] = job.result()
-            except Exception as error:  # whatever Triton, LLVM or the assembler raises
-                failed[one[0]] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-            advance()
+    for one in wanted:
+        answer = found.get(one, "the compiler died")
+        if isinstance(answer, str):
+            failed[one[0]] = answer
+        else:
+            counts[one] = answer
     return counts, failed
 
 
+def _side_by_side(wanted, target, advance):
+    """Answers of `_counts_of` by (kernel, variant), without those whose process died."""
+    # A fresh process: one forked from a parent that uses the GPU could not go on with it.
+    pool = concurrent.futures.ProcessPoolExecutor(
+        _workers(wanted), mp_context=multiprocessing.get_context("spawn"),
+        initializer=_leave_interrupts_to_parent)
+    found = {}
+    try:
+        jobs = {pool.submit(_counts_of, *one, target): one for one in wanted}
+        for job in concurrent.futures.as_completed(jobs):
+            found[jobs[job]] = job.result()
+            advance()
+    except BrokenProcessPool:
+        pass
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
+def _workers(wanted):
+    return max(1, min(len(wanted), os.cpu_count() or 1))
+
+
+def _leave_interrupts_to_parent():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _counts_of(kernel, variant, target):
-    binary = compiled(kernel, variant, target)
-    text = _disassembly(binary, target[0])
+    """The counts of a kernel, dict, or in one line why it does not compile, str."""
+    try:
+        binary = compiled(kernel, variant, target)
+        text = _disassembly(binary, target[0])
+    except Exception as error:  # whatever Triton, LLVM or the assembler raises
+        return one_line(error)
     found = loop_counts(text, target[0]) if text else {}
     return {name: found.get(name) for name in COUNTS}
 
@@ -89,9 +124,9 @@ def _disassembly(binary, backend):
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(binary.asm["cubin"])
         file.flush()
-        command = [knobs.nvidia.nvdisasm.path, "-c", file.name]
         try:
+            command = [knobs.nvidia.nvdisasm.path, "-c", file.name]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError:
+        except (OSError, RuntimeError):  # Triton's where it has no disassembler
             return ""
     return done.stdout

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+from pathlib import Path
 
 #: CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT of the CUDA driver API.
 _CARVEOUT = 9
@@ -93,7 +94,17 @@ def attributes(backend):
 
 @functools.cache
 def _library(backend):
-    return ctypes.CDLL(_LIBRARIES[backend])
+    # The one that runs already: torch's wheel for ROCm brings its own, in a folder of its own.
+    name = _LIBRARIES[backend]
+    mapped = [line.split(maxsplit=5)[-1] for line in _mapped_files() if f"/{name}" in line]
+    return ctypes.CDLL(mapped[0] if mapped else name)
+
+
+def _mapped_files():
+    try:
+        return Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
 
 
 def _checked(code, what):

@@ -1,5 +1,6 @@
 """Branches of launches captured in one graph, and the time of its replays."""
 
+import contextlib
 import statistics
 
 import torch
@@ -66,8 +67,12 @@ class Graphs:
         graph.capture_begin()
         try:
             self._launch(branches)
-        finally:
-            graph.capture_end()
+        except BaseException:
+            # Left halfway, also by an interrupt: that is the reason, not what the end says of it.
+            with contextlib.suppress(RuntimeError):
+                graph.capture_end()
+            raise
+        graph.capture_end()
         return graph.replay
 
     def _launch(self, branches):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from perfmodel.checks import refusal
 from perfmodel.gpu.kernels import KERNEL
 from perfmodel.live.arrangement import Setting, equal, mixed, waiting
 
@@ -15,6 +16,10 @@ OWN = "triton"
 
 #: dtypes whose matrix instructions on Hopper read B only along k: stored so, nothing is shuffled.
 STORED_ALONG_K = ("tf32", "fp8", "int8")
+
+#: Elements of a matrix that the kernel's 32-bit offsets reach, and batch entries of its grid.
+OFFSETS = 2**31 - 1
+GRID_BATCH = 2**16 - 1
 
 #: Sizes that `draw_gemms` draws from [elements], their step, and their work [FLOP].
 DRAWN = {"m": (64, 4800), "n": (64, 8192), "k": (128, 8192)}
@@ -50,6 +55,23 @@ class Job:
         arrangements = [arrangement for arrangement, _ in self.timed.values()]
         return {(launch.gemm, launch.kernel)
                 for arrangement in arrangements for branch in arrangement for launch in branch}
+
+
+def refuse_unreachable(gemms):
+    """Raise `ValueError` for the first GEMM that the kernel cannot reach all of.
+
+    Parameters
+    ----------
+    gemms : list of tuple
+        m, n, k, batch.
+    """
+    for m, n, k, batch in gemms:
+        where = f"GEMM {m}x{n}x{k}x{batch}"
+        if max(m * k, k * n, m * n) > OFFSETS:
+            raise refusal("elements of a matrix", f"at most {OFFSETS}",
+                          max(m * k, k * n, m * n), where)
+        if batch > GRID_BATCH:
+            raise refusal("batch", f"at most {GRID_BATCH}", batch, where)
 
 
 def equal_jobs(device, gemms, kernels, degrees, rounds, setting, library=None):
@@ -144,7 +166,8 @@ def member_jobs(device, sets, carveouts, setting):
         Shared-memory carve-outs [per cent], -1 for left to the driver.
     """
     for members, carveout in product(sets, carveouts):
-        row = {"device": device, "library": OWN, "dtype": setting.dtype}
+        row = {"device": device, "library": OWN, "dtype": setting.dtype,
+               "trans_b": "T" if setting.transposed_b else "N"}
         for i, (gemm, kernel) in enumerate(members, 1):
             row |= {f"{name}_{i}": value for name, value in zip("mnk", gemm)}
             row |= {f"{name}_{i}": value for name, value in zip(KERNEL, kernel)}
@@ -192,13 +215,13 @@ def draw_gemms(count, seed, known=()):
     """
     random = np.random.default_rng(seed)
     low, high = np.log(np.array(list(DRAWN.values())) / DRAWN_STEP).T
-    drawn = []
+    drawn, known = {}, set(known)
     while len(drawn) < count:
         m, n, k = (int(x) * DRAWN_STEP for x in np.exp(random.uniform(low, high)).round())
         gemm = (m, n, k, 1)
-        if DRAWN_FLOP[0] <= 2 * m * n * k <= DRAWN_FLOP[1] and gemm not in (*drawn, *known):
-            drawn.append(gemm)
-    return drawn
+        if DRAWN_FLOP[0] <= 2 * m * n * k <= DRAWN_FLOP[1] and gemm not in known:
+            drawn[gemm] = None
+    return list(drawn)
 
 
 def draw_members(gemms, candidates, count, size, seed):

@@ -5,9 +5,10 @@ import time
 
 import torch
 
+from perfmodel.gpu.kernels import KERNEL
 from perfmodel.live import driver
 from perfmodel.live.arrangement import Setting, equal
-from perfmodel.live.graphs import Graphs
+from perfmodel.live.graphs import Graphs, can_capture
 from perfmodel.live.probe_kernels import chase, read, shuffle, touch
 from perfmodel.live.readings import MATRIX_KERNELS, Reading
 from perfmodel.live.runner import telemetry
@@ -19,7 +20,7 @@ _BLOCK = 8192
 _L2_SHARE = 0.4
 _SHARED_BYTES = 2**17
 _WORKGROUPS_PER_CU = 4
-_READ_WARPS = 32
+_READ_THREADS = 1024
 _PASSES = 40
 _MATRIX_SIDE = 8192
 _MATRIX_SECONDS = 0.5
@@ -44,7 +45,7 @@ def readings_of(runner, advance):
     -------
     dict of str to readings.Reading
     """
-    graphs = Graphs()
+    graphs = Graphs(can_capture())
     properties = torch.cuda.get_device_properties(0)
     units = properties.multi_processor_count
     found = _properties(runner, properties)
@@ -53,7 +54,7 @@ def readings_of(runner, advance):
         ("hbm", lambda: {"hbm_bytes_per_s": _hbm(graphs)}),
         ("l2", lambda: _l2(graphs, properties, units, clock_hz)),
         ("lds", lambda: _lds(graphs, units, clock_hz)),
-        ("launches", lambda: _launches(graphs)),
+        ("launches", lambda: _launches(graphs) if graphs.captured else {}),
         ("residency", lambda: _residency(graphs, units)),
         ("matrix", lambda: _matrix(runner, units)),
     ):
@@ -79,6 +80,8 @@ def _properties(runner, properties):
     found["wavefronts_per_compute_unit"] = Reading(
         properties.max_threads_per_multi_processor // properties.warp_size, None,
         "device property max_threads_per_multi_processor over warp_size")
+    if clock_khz := getattr(properties, "clock_rate", None):
+        found["clock_hz"] = Reading(clock_khz * 1e3, None, "device property clock_rate")
     for field, value in driver.attributes(runner.backend).items():
         found[field] = Reading(value, None, "attribute of the driver")
     return found
@@ -101,7 +104,8 @@ def _l2(graphs, properties, units, clock_hz):
 
     def rate(words, shared, text):
         launch = lambda stream: read[(workgroups,)](  # noqa: E731
-            source, sink, _PASSES, words, _BLOCK, shared, num_warps=_READ_WARPS)
+            source, sink, _PASSES, words, _BLOCK, shared,
+            num_warps=_READ_THREADS // properties.warp_size)
         return _rate(graphs, launch, 4 * words * workgroups * _PASSES, text)
 
     found = {"l2_bytes_per_s": rate(
@@ -185,11 +189,11 @@ def _matrix(runner, units):
         gemm = (side, side, side, 1)
         rates = []
         ready, _ = runner.prepare(kernels, [gemm], setting, lambda: None)
-        for kernel in [*kernels[: len(ready)], None]:
+        for kernel in [*(tuple(row[name] for name in KERNEL) for row in ready), None]:
             try:
                 rates.append(_sustained(runner, gemm, kernel, setting, units))
-            except (RuntimeError, NotImplementedError, AttributeError):
-                continue  # a library without the dtype, a kernel that does not fit
+            except (RuntimeError, AttributeError, MemoryError):
+                continue  # a library without the dtype
         if rates:
             best = max(rates, key=lambda rate: rate.value)
             found[f"matrix_{dtype}_flop_per_clock_per_compute_unit"] = best

@@ -4,17 +4,17 @@ What uses a runner uses only `prepare`, `check`, `time`, `state` and `gpu`, so t
 `recorded.Recorded` can stand in for it.
 """
 
+import contextlib
+
 import torch
 import triton
 
 from perfmodel.live import driver
 from perfmodel.live.compiler import compile_ahead, resources_of
 from perfmodel.live.graphs import Graphs, can_capture
+from perfmodel.live.one_line import one_line
 from perfmodel.live.operands import TOLERANCE, Operands, exact_product, relative_error
 from perfmodel.live.triton_gemm import ALIGNMENT, Variant, compiled, constants_of
-
-#: Elements of a matrix that the kernel's 32-bit offsets can reach.
-_OFFSETS = 2**31 - 1
 
 
 class GpuRunner:
@@ -44,10 +44,6 @@ class GpuRunner:
         self._carveouts = {}
         torch.backends.cuda.matmul.allow_tf32 = True
 
-    @property
-    def _launched_by(self):
-        return "graph" if self._graphs.captured else "streams"
-
     def gpu(self):
         """What identifies GPU and software, dict of str."""
         return {
@@ -56,7 +52,7 @@ class GpuRunner:
             "driver": _driver_version(),
             "torch": torch.__version__,
             "triton": triton.__version__,
-            "launched_by": self._launched_by,
+            "launched_by": "graph" if self._graphs.captured else "streams",
         }
 
     def readings(self, advance):
@@ -96,11 +92,16 @@ class GpuRunner:
                 rows.append(resources_of(kernel, binary, variants[0], self.target)
                             | counts[kernel, variants[0]])
             except Exception as error:  # Triton's own: more LDS or threads than there are
-                failed[kernel] = f"{type(error).__name__}: {error}"
+                failed[kernel] = one_line(error)
         return rows, failed
 
     def check(self, gemm, kernel, setting):
         """Why a kernel's result on fresh operands is wrong, str; empty if it is right."""
+        self._operands.drop_others({gemm})
+        with _memory_of_ours():
+            return self._checked(gemm, kernel, setting)
+
+    def _checked(self, gemm, kernel, setting):
         a, b = self._operands.of(gemm, setting, 0)
         result = self._operands.result(gemm, setting, 0, kernel[-1] > 1)
         # Where parts are added C starts from zero; elsewhere every element must be written.
@@ -125,14 +126,15 @@ class GpuRunner:
         """
         self._operands.drop_others({launch.gemm for branch in branches for launch in branch})
         made = {}
-        for branch in branches:
-            for launch in branch:
-                if launch not in made:
-                    made[launch] = self._launcher(launch, setting)
-        torch.cuda.synchronize()  # the operands are drawn on another stream
-        return self._graphs.timed(
-            [[made[launch] for launch in branch] for branch in branches], setting.cold,
-            self._sample)
+        with _memory_of_ours():
+            for branch in branches:
+                for launch in branch:
+                    if launch not in made:
+                        made[launch] = self._launcher(launch, setting)
+            torch.cuda.synchronize()  # the operands are drawn on another stream
+            return self._graphs.timed(
+                [[made[launch] for launch in branch] for branch in branches], setting.cold,
+                self._sample)
 
     def _exact_product(self, gemm, setting, a, b):
         # The kernels of one GEMM are checked one after the other: the last product is enough.
@@ -144,10 +146,9 @@ class GpuRunner:
     def state(self):
         """What belongs to the last timing besides its time, dict.
 
-        Clock [MHz], power [W] and temperature [degree C] while at work, as far as they are known,
-        and what launched.
+        Clock [MHz], power [W] and temperature [degree C] while at work, as far as they are known.
         """
-        return self._state | {"launched_by": self._launched_by}
+        return self._state
 
     def _sample(self):
         self._state = telemetry()
@@ -161,10 +162,6 @@ class GpuRunner:
 
     def _triton(self, gemm, kernel, setting, number):
         m, n, k, batch = gemm
-        largest = max(m * k, k * n, m * n)
-        if largest > _OFFSETS:
-            raise ValueError(
-                f"GEMM {m}x{n}x{k}: a matrix of {largest} elements, at most {_OFFSETS}")
         variant = _variant(gemm, setting)
         binary = self._binary(kernel, variant)
         self._set_carveout(kernel, variant, binary, setting.carveout_pct)
@@ -199,16 +196,30 @@ class GpuRunner:
         return _on_stream(lambda: torch.matmul(a, b, out=c))
 
 
-def telemetry():
-    """Clock [MHz], power [W] and temperature [degree C] now, dict; empty if nobody can tell."""
+@contextlib.contextmanager
+def _memory_of_ours():
+    """Context manager: too little memory is Python's own error, which others know without torch."""
     try:
-        return {
-            "clock_mhz": torch.cuda.clock_rate(),
-            "power_w": round(torch.cuda.power_draw() / 1e3),
-            "temperature_c": torch.cuda.temperature(),
-        }
-    except (ModuleNotFoundError, RuntimeError):  # torch asks pynvml or amdsmi
-        return {}
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
+
+
+def telemetry():
+    """Clock [MHz], power [W] and temperature [degree C] now, dict; without what nobody can tell."""
+    # torch gives what its library says: NVML milliwatts, AMD SMI watts.
+    watts = 1 if torch.version.hip else 1e-3
+    asked = {
+        "clock_mhz": torch.cuda.clock_rate,
+        "power_w": lambda: round(torch.cuda.power_draw() * watts),
+        "temperature_c": torch.cuda.temperature,
+    }
+    found = {}
+    for name, ask in asked.items():
+        # Missing library, lacking right, unsupported query: each library has errors of its own.
+        with contextlib.suppress(Exception):
+            found[name] = ask()
+    return {name: value for name, value in found.items() if value}
 
 
 def _variant(gemm, setting):
@@ -233,5 +244,5 @@ def _driver_version():
 
         pynvml.nvmlInit()
         return f"{pynvml.nvmlSystemGetDriverVersion()}, CUDA {torch.version.cuda}"
-    except (ModuleNotFoundError, OSError):
+    except Exception:  # no such module, or its NVMLError: no driver library, no right to ask
         return f"CUDA {torch.version.cuda}"

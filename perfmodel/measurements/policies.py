@@ -10,11 +10,11 @@ from perfmodel.equations.metrics import geometric_mean
 from perfmodel.gpu.kernels import kernel_label
 from perfmodel.measurements.rows import GEMM
 from perfmodel.measurements.rows_waiting import waiting_selected
-from perfmodel.measurements.table import KERNEL, library_rows
+from perfmodel.measurements.table import KERNEL, kernel_rows, library_rows
 from perfmodel.measurements.validate_waiting import waiting_predictions
 
-#: Columns that make two rows of the same contest.
-CONTEST = ["dtype", *GEMM, "waiting", "rounds"]
+#: Columns that make two rows of the same contest, as far as a table has them.
+CONTEST = ["dtype", *GEMM, "trans_a", "trans_b", "waiting", "rounds"]
 
 #: In the order of a table; each is explained in `policies`.
 POLICIES = ("sequential", "default", "library", "go", "dynamic", "best")
@@ -48,14 +48,18 @@ def policies(table, device, kernel_files=None):
     """
     rows, _ = waiting_selected(table, device, kernel_files)
     rows = waiting_predictions(rows, device) if len(rows) else rows
+    key = [name for name in CONTEST if name in table]
     library = library_rows(table)
-    library = library[library["concurrency_degree"] == library["waiting"]]
-    library = library.set_index(CONTEST)["time_of_all_us"]
+    library = library[(library["concurrency_degree"] == library["waiting"])
+                      & (library["device"] == device.name)]
+    library = library.groupby(key)["time_of_all_us"].min()
+    # Also of kernels that the model leaves out: it must answer for what it misses.
+    measured = kernel_rows(table[table["device"] == device.name]).groupby(key)
     found = [
-        dict(zip(CONTEST, contest)) | _measured(group) | {
+        dict(zip(key, contest)) | _measured(measured.get_group(contest), group) | {
             "measured_library_us": library.get(contest, float("nan"))}
-        for contest, group in (rows.groupby(CONTEST) if len(rows) else ())
-        if _complete(group)]
+        for contest, group in (rows.groupby(key) if len(rows) else ())
+        if _complete(measured.get_group(contest)) and len(_ends(group)[1])]
     return pd.DataFrame(found)
 
 
@@ -73,13 +77,14 @@ def _ends(group):
     return group[degree == 1], group[degree == group["waiting"]]
 
 
-def _measured(group):
-    """Times of the policies in one contest [us]."""
+def _measured(group, predicted):
+    """Times of the policies in one contest [us]; the model picks among the predicted rows."""
     alone, together = _ends(group)
     isolated = alone.loc[alone["time_of_all_us"].idxmin()]
     default = together[(together[KERNEL] == isolated[KERNEL]).all(axis=1)]
-    go = together.loc[together["predicted_us"].idxmin()]
-    dynamic = group.loc[group["predicted_us"].idxmin()]
+    choices = _ends(predicted)[1]
+    go = choices.loc[choices["predicted_us"].idxmin()]
+    dynamic = predicted.loc[predicted["predicted_us"].idxmin()]
     return {
         "measured_sequential_us": isolated["time_of_all_us"],
         "measured_default_us": default["time_of_all_us"].min(),

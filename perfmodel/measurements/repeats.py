@@ -5,7 +5,7 @@ import pandas as pd
 from perfmodel.measurements.rows import GEMM
 from perfmodel.measurements.table import KERNEL
 
-_KEY = ["library", "dtype", *GEMM, *KERNEL, "concurrency_degree", "rounds"]
+_KEY = ["device", "library", "dtype", *GEMM, *KERNEL, "concurrency_degree", "rounds"]
 
 
 def repeats(first, again):
@@ -21,7 +21,7 @@ def repeats(first, again):
     DataFrame
         The rows of `again`, with ``first_us`` and ``change_pct``.
     """
-    keys = [name for name in (*_KEY, "trans_b", "cache") if name in first and name in again]
+    keys = [name for name in (*_KEY, "trans_a", "trans_b", "cache") if name in first and name in again]
     known = first[[*keys, "time_us"]].rename(columns={"time_us": "first_us"})
     both = again.merge(known, on=keys)
     return both.assign(change_pct=100 * (both["time_us"] / both["first_us"] - 1))

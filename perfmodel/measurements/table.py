@@ -77,6 +77,7 @@ _WAITING = {
 
 _MEMBERS_OPTIONAL = {
     "library": NAME,
+    "trans_b": NAME,
     "rounds": SIZE,
     "carveout_pct": integer(-1, 100),
     "concurrent_time_reversed_us": TIME_US,
