@@ -119,11 +119,7 @@ def test_picks_are_verified(recorded, capsys):
 def test_verified_as_text(recorded, capsys):
     _measure(*GEMMS, "--verify", "--waiting", "4", "-o", "verify.csv")
     said = capsys.readouterr().out
-<<<<<<< HEAD
     assert "4 waiting, own operands, run once: measured times of 3 GEMMs, geometric means" in said
-=======
-    assert "4 waiting, own operands, run once: measured times of 3 GEMMs" in said
->>>>>>> d9e3890b6761300bb12e6b4d49f500f23323b52c
     assert "written: verify.csv, verify.kernels.csv, verify.png" in said
 
 
