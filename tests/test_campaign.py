@@ -158,8 +158,8 @@ def test_nothing_measured_writes_nothing(tmp_path):
 def test_gemms_that_wait(tmp_path):
     path = tmp_path / "waiting.csv"
     jobs = list(waiting_jobs("h200", [SMALL], KERNELS, [4, 6], [1, 3], Setting(), "cublas"))
-    # 4 waiting: degrees 1, 2, 4; 6 waiting: 1, 2; two rounds; two kernels and the library
-    assert measure(Scripted(), jobs, path) == {"measured": (3 + 2) * 2 * 3}
+    # 4 waiting: degrees 1, 2, 4; 6 waiting: 1, 2, 6; two rounds; two kernels and the library
+    assert measure(Scripted(), jobs, path) == {"measured": (3 + 3) * 2 * 3}
     table = read_waiting(path)
     assert (table["time_of_all_us"] == table["waiting"]).all()
     assert set(table["library"]) == {"triton", "cublas"}

@@ -162,7 +162,7 @@ TIME = "time_us must be a finite number above 0 [us], not"
         (",41.5", ",", f"{TIME} empty (FILE, row 3)"),
         (",41.5", ",-1", f"{TIME} -1 (FILE, row 3)"),
         (",41.5", ",0", f"{TIME} 0 (FILE, row 3)"),
-        (",41.5", "", f"{TIME} empty (FILE, row 3)"),
+        (",41.5", "", "FILE, row 3: 14 cells; the header has 15 columns"),
         (
             "fp16", "fp12",
             "dtype must be one of fp64, fp32, tf32, fp16, bf16, fp8, int8, not 'fp12'"
@@ -220,7 +220,8 @@ def test_rows_that_differ_in_an_optional_column_are_not_duplicates(tmp_path):
         (b"\xff\xfem,n\n1,2\n", "FILE: not a text file in UTF-8"),
         (gzip.compress(b"m,n\n1,2\n"), "FILE: the file is gzip but is not named .gz"),
         (
-            f"{HEADER}\n".replace(",time_us", "").replace(",rounds", "").encode() + b"1,2\n",
+            f"{HEADER}\n".replace(",time_us", "").replace(",rounds", "").encode()
+            + b"," * 12 + b"2\n",
             "FILE: a measurement table lacks the columns rounds, time_us",
         ),
     ],

@@ -40,6 +40,7 @@ def test_a_contest_by_hand(tmp_path):
     assert row["measured_sequential_us"] == 30.0
     assert row["measured_default_us"] == 24.0
     assert row["measured_library_us"] == 32.0
+    assert row["measured_library_sequential_us"] == 40.0
     assert (row["measured_go_best_us"], row["measured_best_us"]) == (20.0, 20.0)
     assert row["measured_go_us"] in (20.0, 24.0) and row["measured_dynamic_us"] >= 20.0
     report = summary(found)[0]
@@ -57,6 +58,11 @@ def test_contests_that_cannot_be_compared_are_left_out(tmp_path):
         _row(A, 1, 10.0, other), _row(B, 1, 20.0, other), _row(B, 4, 9.0, other)])
     assert policies(table, load_device("h200"))["m"].tolist() == [512]
     assert summary(policies(table[table["m"] == 256], load_device("h200"))) == []
+    # The first was cut off before its turn of the library came.
+    table = _table(tmp_path, [
+        _row(A, 1, 30.0), _row(A, 4, 24.0), _row(A, 1, 30.0, other), _row(A, 4, 24.0, other),
+        _row(None, 1, 40.0, other, "cublas"), _row(None, 4, 32.0, other, "cublas")])
+    assert policies(table, load_device("h200"))["m"].tolist() == [256]
 
 
 def test_a_kernel_that_the_model_leaves_out_is_measured_all_the_same(tmp_path):

@@ -3,7 +3,8 @@
 import sys
 
 from perfmodel.checks import positive_number
-from perfmodel.cli.measure_options import DRAWN, setting_of, work_of
+from perfmodel.cli.measure_options import (
+    DRAWN, ROWS, refuse_meaningless, setting_of, work_of)
 from perfmodel.cli.options import add_json
 from perfmodel.cli.policies_text import policies_text
 from perfmodel.cli.text import say, say_json, table
@@ -27,8 +28,8 @@ def add_parser(commands):
                         " they are chosen from, on GEMMs that its fit has not seen")
     parser.add_argument("--repeat", metavar="FILE", help="measure rows of this table again and tell"
                         " by how much they moved")
-    parser.add_argument("--rows", default="300", metavar="N", help="so many, at random"
-                        " (default 300)")
+    parser.add_argument("--rows", metavar="N", help="so many, at random"
+                        f" (default {ROWS})")
     what = parser.add_argument_group("which GEMMs and kernels")
     what.add_argument("--gemm", action="append", metavar="MxNxK[xBATCH]", help="may be repeated")
     what.add_argument("--gemms", metavar="FILE", help="CSV with columns m, n, k and perhaps batch")
@@ -38,19 +39,20 @@ def add_parser(commands):
                       " kernels of the shipped tables)")
     what.add_argument("--no-library", action="store_true", help="leave out cuBLAS or hipBLASLt")
     how = parser.add_argument_group("how")
-    how.add_argument("--dtype", default="fp16", help="fp16 (default), bf16, tf32, fp8 or int8")
+    how.add_argument("--dtype", help="fp16 (default), bf16, tf32, fp8 or int8")
     how.add_argument("--trans-b", choices=("N", "T"), help="T: B is stored as [n, k] (default for"
                      " tf32, fp8 and int8)")
-    how.add_argument("--degree", default="1,2,4,8,16", metavar="LIST", help="concurrency degrees")
+    how.add_argument("--degree", metavar="LIST", help="concurrency degrees"
+                     " (default 1,2,4,8,16)")
     how.add_argument("--rounds", metavar="LIST", help="launches back to back on each branch"
                      " (default 3; 1 with --cache cold; 1,3 with --waiting)")
-    how.add_argument("--cache", choices=("warm", "cold"), default="warm", help="L2 at the start")
+    how.add_argument("--cache", choices=("warm", "cold"), help="L2 at the start (default warm)")
     how.add_argument("--waiting", metavar="LIST", help="so many GEMMs wait, each with its own"
                      " operands, and are run 1, 2, 4 … at a time: a waiting table")
     how.add_argument("--mixed", metavar="SETS", help="different GEMMs together: so many random"
                      " sets, a table of members")
-    how.add_argument("--members", default="2", metavar="N", help="of each set (default 2)")
-    how.add_argument("--carveout", default="-1,100", metavar="LIST", help="shared-memory carve-outs"
+    how.add_argument("--members", metavar="N", help="of each set (default 2)")
+    how.add_argument("--carveout", metavar="LIST", help="shared-memory carve-outs"
                      " of mixed sets in per cent, -1: left to the driver (default -1,100)")
     how.add_argument("--streams", action="store_true", help="launch on plain streams, do not"
                      " capture graphs")
@@ -61,9 +63,7 @@ def add_parser(commands):
 
 def run(given):
     """Run the command."""
-    modes = [name for name in ("probe", "verify", "repeat") if getattr(given, name)]
-    if len(modes) > 1:
-        raise ValueError(f"--{modes[0]} and --{modes[1]} are different things: give one of them")
+    refuse_meaningless(given)
     if given.probe:
         return _probe(given)
     return _measure(given)
@@ -92,14 +92,17 @@ def _measure(given):
         raise ValueError(f"-o {given.output}: a table ends in .csv or .csv.gz")
     stem = given.output.removesuffix(".gz").removesuffix(".csv")
     resources_file = f"{stem}.kernels.csv"
-    for path in (given.output, resources_file):
+    for path in (given.output, resources_file, *([f"{stem}.png"] if given.verify else ())):
         refuse_unwritable(path)
-    minutes = given.minutes and positive_number("--minutes", given.minutes)
+    if given.repeat is not None and Path(given.repeat).resolve() == Path(given.output).resolve():
+        raise ValueError(f"-o {given.output}: the table that is repeated; give a new name")
+    minutes = None if given.minutes is None else positive_number("--minutes", given.minutes)
     seen = [parse_gemm(text) for text in device.fit.get("gemms", ())]
     seed, gemms, kernels, make_jobs = work_of(given, device, setting, seen)
 
     progress = sys.stderr.isatty()
     runner = open_gpu(seed, captured=not given.streams)
+    sys.stderr.write(f"--seed {seed}\n")  # now: an interrupted run needs it to go on
     refuse_other_gpu(runner, given.output)  # before the kernels beside it are overwritten
     resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
@@ -138,7 +141,7 @@ def _measure(given):
     for verified in report.get("verified", ()):
         say(policies_text(verified))
     say(f"written: {given.output}, {resources_file}"
-        + (f", {report['figure']}" if given.verify else ""))
+        + (f", {stem}.png, {stem}.pdf" if given.verify else ""))
 
 
 def _probe(given):

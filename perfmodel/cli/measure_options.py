@@ -7,8 +7,9 @@ _SETS_LIMIT = 100_000
 _MEMBERS_LIMIT = 16
 _SEED_LIMIT = 2**31 - 1
 
-#: GEMMs drawn where none are named.
+#: GEMMs drawn where none are named, and rows that are repeated.
 DRAWN = 60
+ROWS = 300
 
 #: A GEMM of a mixed set gets one of so many of its fastest kernels.
 _FASTEST = 12
@@ -16,15 +17,45 @@ _FASTEST = 12
 #: GEMMs that wait where the picks are verified.
 _VERIFIED_WAITING = "16"
 
+#: Options that say what is measured, first those that choose the kind of table: at most one of
+#: them, but that --verify takes --waiting. Each with the other options that mean something then.
+_GEMMS = ("device", "gemm", "gemms", "draw", "seed", "kernels", "dtype", "trans_b", "streams", "minutes")
+_MEANT = {
+    "probe": ("streams",),
+    "repeat": ("device", "rows", "seed", "dtype", "streams", "minutes"),
+    "verify": (*_GEMMS, "waiting", "rounds", "no_library"),
+    "mixed": (*_GEMMS, "members", "carveout"),
+    "waiting": (*_GEMMS, "rounds", "no_library"),
+}
+_MEANT_OTHERWISE = (*_GEMMS, "degree", "rounds", "cache", "no_library")
+
+
+def refuse_meaningless(given):
+    """Raise `ValueError` for an option that says nothing about what is to be measured."""
+    def present(name):
+        return getattr(given, name) not in (None, False)
+
+    kind = next((name for name in _MEANT if present(name)), None)
+    meant = _MEANT.get(kind, _MEANT_OTHERWISE)
+    every = dict.fromkeys((*_MEANT, *_MEANT_OTHERWISE, *sum(_MEANT.values(), ())))
+    for name in every:
+        if present(name) and name != kind and name not in meant:
+            option = "--" + name.replace("_", "-")
+            needed = [f"--{other}" for other in _MEANT if name in _MEANT[other]]
+            raise ValueError(
+                f"{option} means nothing with --{kind}" if kind
+                else f"{option} means nothing without {' or '.join(needed)}")
+
 
 def setting_of(given):
     """The setting that the options name."""
     from perfmodel.live.arrangement import Setting
     from perfmodel.live.plans import STORED_ALONG_K
 
-    one_of("--dtype", given.dtype, ("fp16", "bf16", "tf32", "fp8", "int8"))
-    transposed = given.dtype in STORED_ALONG_K if given.trans_b is None else given.trans_b == "T"
-    return Setting(given.dtype, transposed, given.cache == "cold")
+    dtype = "fp16" if given.dtype is None else given.dtype
+    one_of("--dtype", dtype, ("fp16", "bf16", "tf32", "fp8", "int8"))
+    transposed = dtype in STORED_ALONG_K if given.trans_b is None else given.trans_b == "T"
+    return Setting(dtype, transposed, given.cache == "cold")
 
 
 def work_of(given, device, setting, seen):
@@ -52,11 +83,11 @@ def work_of(given, device, setting, seen):
 
     seed = (SystemRandom().randrange(1, _SEED_LIMIT) if given.seed is None
             else positive_integer("--seed", given.seed, _SEED_LIMIT))
-    if given.repeat:
+    if given.repeat is not None:
         gemms, kernels, make_jobs = _repeated(given, setting, seed)
         refuse_unreachable(gemms)
         return seed, gemms, kernels, make_jobs
-    gemms = _gemms(given, seed, seen if given.verify else ())
+    gemms = _gemms(given, setting.dtype, seed, {*map(_sizes, seen)} if given.verify else set())
     refuse_unreachable(gemms)
     return seed, gemms, _kernels(given.kernels), _job_maker(given, device, gemms, setting, seed)
 
@@ -69,7 +100,7 @@ def _repeated(given, setting, seed):
     table = table[table["dtype"] == setting.dtype]
     if table.empty:
         raise ValueError(f"{given.repeat}: no row of dtype {setting.dtype} (--dtype)")
-    jobs = repeated_jobs(table, positive_integer("--rows", given.rows, _SETS_LIMIT), seed)
+    jobs = repeated_jobs(table, positive_integer("--rows", _or(given.rows, ROWS), _SETS_LIMIT), seed)
     launched = [pair for job in jobs for pair in job.launched]
     kernels = list(dict.fromkeys(kernel for _, kernel in launched if kernel))
     gemms = list(dict.fromkeys(gemm for gemm, _ in launched))
@@ -81,18 +112,18 @@ def _repeated(given, setting, seed):
     return gemms, kernels, possible
 
 
-def _gemms(given, seed, known):
+def _gemms(given, dtype, seed, known):
     """The GEMMs that the options name; none of the known ones is drawn."""
     from perfmodel.live.plans import draw_gemms
     from perfmodel.measurements.table import read_gemms
     from perfmodel.problems import parse_gemm
 
-    gemms = [_sizes(parse_gemm(text, given.dtype)) for text in given.gemm or ()]
-    if given.gemms:
+    gemms = [_sizes(parse_gemm(text, dtype)) for text in given.gemm or ()]
+    if given.gemms is not None:
         gemms += read_gemms(given.gemms)
-    if given.draw or not gemms:
-        count = positive_integer("--draw", given.draw or DRAWN, _SETS_LIMIT)
-        gemms += draw_gemms(count, seed, [*gemms, *map(_sizes, known)])
+    if given.draw is not None or not gemms:
+        count = positive_integer("--draw", _or(given.draw, DRAWN), _SETS_LIMIT)
+        gemms += draw_gemms(count, seed, [*gemms, *known])
     return list(dict.fromkeys(gemms))
 
 
@@ -111,33 +142,29 @@ def _job_maker(given, device, gemms, setting, seed):
     """A function of kernels and library's name to the jobs that the options ask for."""
     from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
 
-    if given.mixed and (given.waiting or given.verify):
-        raise ValueError("--mixed is another table than --waiting and --verify: give one of them")
-    if setting.cold and (given.mixed or given.waiting or given.verify):
-        raise ValueError("--cache cold is for equal GEMMs: --mixed, --waiting and --verify are"
-                         " warm")
-    if given.mixed:
+    if given.mixed is not None:
         batched = [gemm for gemm in gemms if gemm[3] > 1]
         if batched:
             raise refusal("batch", "1 with --mixed", batched[0][3],
                           f"GEMM {'x'.join(map(str, batched[0]))}")
         sets = positive_integer("--mixed", given.mixed, _SETS_LIMIT)
-        size = positive_integer("--members", given.members, _MEMBERS_LIMIT)
+        size = positive_integer("--members", _or(given.members, "2"), _MEMBERS_LIMIT)
         if not 2 <= size <= len(gemms):
             raise ValueError(
                 f"--members must be from 2 to the number of GEMMs ({len(gemms)}), not {size}")
-        carveouts = _carveouts(given.carveout)
+        carveouts = _carveouts(_or(given.carveout, "-1,100"))
         return lambda kernels, library: member_jobs(
             device.name,
             draw_members(gemms, _fastest(device, gemms, kernels, setting), sets, size, seed),
             carveouts, setting)
-    if given.waiting or given.verify:
-        counts = _integers("--waiting", given.waiting or _VERIFIED_WAITING, DEGREE_LIMIT)
-        rounds = _integers("--rounds", given.rounds or "1,3", ROUNDS_LIMIT)
+    if given.waiting is not None or given.verify:
+        counts = _integers("--waiting", _or(given.waiting, _VERIFIED_WAITING), DEGREE_LIMIT)
+        rounds = _integers("--rounds", _or(given.rounds, "1,3"), ROUNDS_LIMIT)
         return lambda kernels, library: waiting_jobs(
             device.name, gemms, kernels, counts, rounds, setting, library)
-    degrees = _integers("--degree", given.degree, DEGREE_LIMIT)
-    rounds = _integers("--rounds", given.rounds or ("1" if setting.cold else "3"), ROUNDS_LIMIT)
+    degrees = _integers("--degree", _or(given.degree, "1,2,4,8,16"), DEGREE_LIMIT)
+    rounds = _integers(
+        "--rounds", _or(given.rounds, "1" if setting.cold else "3"), ROUNDS_LIMIT)
     return lambda kernels, library: equal_jobs(
         device.name, gemms, kernels, degrees, rounds, setting, library)
 
@@ -159,6 +186,10 @@ def _fastest(device, gemms, kernels, setting):
         device, problems(*sizes, dtype=setting.dtype), table[runs], [1]).seconds[:, :, 0]
     order = np.argsort(seconds, axis=1, kind="stable")[:, :_FASTEST]
     return [[kernels[runs[i]] for i in row] for row in order]
+
+
+def _or(option, default):
+    return default if option is None else option
 
 
 def _sizes(gemm):

@@ -8,7 +8,7 @@ def policies_text(report):
     protocol = "run once" if report["rounds"] == 1 else f"{report['rounds']} times over"
     names = list(report["over_sequential"])
     speed_ups = table(
-        ["", *names],
+        ["", *(name.replace("_", " ") for name in names)],
         [[f"over {base}", *(f"{report[f'over_{base}'][name]:.2f}x" for name in names)]
          for base in ("sequential", "default")])
     errors = report["prediction_mape_pct"]

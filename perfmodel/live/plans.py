@@ -143,7 +143,7 @@ def waiting_jobs(device, gemms, kernels, counts, rounds, setting, library=None):
     device, gemms, kernels, rounds, setting, library
         As in `equal_jobs`.
     counts : sequence of int
-        GEMMs waiting; each is run at degrees 1, 2, 4 and so on up to it.
+        GEMMs waiting; each is run at the degrees of `dividing_degrees`.
     """
     for gemm in gemms:
         for kernel, count, repeats in product(_with(library, kernels), counts, rounds):
@@ -180,17 +180,15 @@ def member_jobs(device, sets, carveouts, setting):
 
 
 def dividing_degrees(count):
-    """1, 2, 4 and so on, as far as they divide a number of waiting GEMMs.
+    """1, 2, 4 and so on, as far as they divide a number of waiting GEMMs, and all at once.
 
     Examples
     --------
-    >>> dividing_degrees(12)
-    [1, 2, 4]
+    >>> dividing_degrees(12), dividing_degrees(16)
+    ([1, 2, 4, 12], [1, 2, 4, 8, 16])
     """
-    degrees = [1]
-    while count % (2 * degrees[-1]) == 0:
-        degrees.append(2 * degrees[-1])
-    return degrees
+    powers = (2**i for i in range(count.bit_length()))
+    return sorted({count, *(degree for degree in powers if count % degree == 0)})
 
 
 def draw_gemms(count, seed, known=()):

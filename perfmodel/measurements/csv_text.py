@@ -99,11 +99,20 @@ def read_raw(path):
         raise ValueError(f"{path}, row 2: more cells than the header has columns") from None
     except ValueError as error:
         raise ValueError(f"{path}: not CSV: {' '.join(str(error).split())}") from None
+    _refuse_short_rows(path, content, len(table.columns))
     table.index += 2
     table = table.dropna(how="all")
     if table.empty:
         raise ValueError(f"{path}: no rows below the header")
     return table
+
+
+def _refuse_short_rows(path, content, columns):
+    """A row cut off is refused, not filled up: its last cell may have lost digits."""
+    for line, cells in enumerate(csv.reader(io.StringIO(content.decode("utf-8-sig"))), 1):
+        if cells and len(cells) < columns:
+            raise ValueError(
+                f"{path}, row {line}: {len(cells)} cells; the header has {columns} columns")
 
 
 def _header(path, content):

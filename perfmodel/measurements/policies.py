@@ -17,16 +17,17 @@ from perfmodel.measurements.validate_waiting import waiting_predictions
 CONTEST = ["dtype", *GEMM, "trans_a", "trans_b", "waiting", "rounds"]
 
 #: In the order of a table; each is explained in `policies`.
-POLICIES = ("sequential", "default", "library", "go", "dynamic", "best")
+POLICIES = ("sequential", "default", "library_sequential", "library", "go", "dynamic", "best")
 
 
 def policies(table, device, kernel_files=None):
     """Measured time of each policy for each GEMM, number waiting and rounds.
 
     ``sequential``: one after the other with the kernel that is fastest so. ``default``: all at
-    once with that kernel. ``library``: all at once with the vendor's library. ``go``: all at once
-    with the kernel that the model takes for fastest so. ``dynamic``: degree and kernel as the
-    model chooses them. ``best``: the fastest degree and kernel measured.
+    once with that kernel. ``library_sequential`` and ``library``: one after the other and all at
+    once with the vendor's library. ``go``: all at once with the kernel that the model takes for
+    fastest so. ``dynamic``: degree and kernel as the model chooses them. ``best``: the fastest
+    degree and kernel measured, the library's apart.
 
     Parameters
     ----------
@@ -39,8 +40,9 @@ def policies(table, device, kernel_files=None):
     Returns
     -------
     DataFrame
-        One row a contest in which the kernel fastest one by one was also run all at once:
-        ``measured_NAME_us`` of each policy (NaN for a library not measured),
+        One row a contest in which the kernel fastest one by one was also run all at once, and the
+        library so as well, if it was in any: ``measured_NAME_us`` of each policy (NaN for a
+        library not measured),
         ``measured_go_best_us`` (the fastest measured all at once), ``modelled_go_us``,
         ``modelled_dynamic_us``, and the picks.
 
@@ -49,18 +51,20 @@ def policies(table, device, kernel_files=None):
     rows, _ = waiting_selected(table, device, kernel_files)
     rows = waiting_predictions(rows, device) if len(rows) else rows
     key = [name for name in CONTEST if name in table]
-    library = library_rows(table)
-    library = library[(library["concurrency_degree"] == library["waiting"])
-                      & (library["device"] == device.name)]
-    library = library.groupby(key)["time_of_all_us"].min()
+    library = library_rows(table[table["device"] == device.name])
+    alone, together = (ends.groupby(key)["time_of_all_us"].min() for ends in _ends(library))
     # Also of kernels that the model leaves out: it must answer for what it misses.
     measured = kernel_rows(table[table["device"] == device.name]).groupby(key)
     found = [
         dict(zip(key, contest)) | _measured(measured.get_group(contest), group) | {
-            "measured_library_us": library.get(contest, float("nan"))}
+            "measured_library_sequential_us": alone.get(contest, float("nan")),
+            "measured_library_us": together.get(contest, float("nan"))}
         for contest, group in (rows.groupby(key) if len(rows) else ())
         if _complete(measured.get_group(contest)) and len(_ends(group)[1])]
-    return pd.DataFrame(found)
+    found = pd.DataFrame(found)
+    # All policies are compared on the same GEMMs; one whose library rows are lacking was cut off.
+    timed = [f"measured_{name}_us" for name in POLICIES]
+    return found.dropna(subset=[name for name in timed if name in found and found[name].notna().any()])
 
 
 def _complete(group):
@@ -140,4 +144,4 @@ def _summary(group):
 
 
 def _mean(ratios):
-    return float(geometric_mean(ratios.dropna()))
+    return float(geometric_mean(ratios))

@@ -200,16 +200,19 @@ def refuse_nothing_left(left, skipped, device):
     """Raise `ValueError` if not one row is left, with what was skipped."""
     if left == 0:
         reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise ValueError(f"not one row can be predicted for {device.name} (skipped: {reasons})")
+        raise ValueError(f"not one row can be predicted for {device.name}"
+                         f" (skipped: {reasons or 'rows of a library'})")
 
 
 def selected_library(table, device):
     """Library rows of this device in a dtype that it has, and how many others, by reason."""
     here = table[table["device"] == device.name]
-    usable = here[here["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))]
+    known = here[here["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))]
+    usable = known[known["cache"] != "cold"] if "cache" in known else known
     counts = {
         "library row of another device": len(table) - len(here),
-        "library row of a dtype the device lacks": len(here) - len(usable),
+        "library row of a dtype the device lacks": len(here) - len(known),
+        "library row of a cold L2": len(known) - len(usable),
     }
     return usable, {reason: count for reason, count in counts.items() if count}
 
