@@ -227,7 +227,8 @@ def _fit(fit, where):
     for name in ("dtypes", "gemms"):
         if not _list_of(str, fit.get(name, [])):
             raise refusal(name, "a list of text", fit[name], place)
-    for name in ("ranges", "interval", "folds", "fold_intervals"):
+    by_fold = ("fold_intervals", "cold_fold_intervals")
+    for name in ("ranges", "interval", "cold_interval", "folds", *by_fold):
         _table(name, fit, place)
     for axis, ends in fit.get("ranges", {}).items():
         if not _list_of((int, float), ends) or len(ends) != 2:
@@ -235,8 +236,10 @@ def _fit(fit, where):
     for fold, values in fit.get("folds", {}).items():
         if not isinstance(values, dict) or not _list_of((int, float), [*values.values()]):
             raise refusal(f"folds.{fold}", "a table of numbers", values, place)
-    intervals = {f"fold_intervals.{key}": i for key, i in fit.get("fold_intervals", {}).items()}
-    for name, interval in ({"interval": fit.get("interval")} | intervals).items():
+    intervals = {f"{name}.{key}": interval
+                 for name in by_fold for key, interval in fit.get(name, {}).items()}
+    intervals |= {name: fit.get(name) for name in ("interval", "cold_interval")}
+    for name, interval in intervals.items():
         if interval is not None and not _is_interval(interval):
             raise refusal(
                 name, "degrees (rising), low and high: equal lists of numbers above 0", interval,

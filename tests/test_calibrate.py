@@ -12,6 +12,7 @@ from perfmodel.measurements.calibrate import (
     FOLDS,
     OF_EQUALS,
     OF_MEMBERS,
+    OF_COLD,
     OF_WAITING,
     ROBUST_SCALE,
     calibrate,
@@ -59,7 +60,7 @@ def test_planted_parameters_are_recovered(shipped):
         assert values[name] == pytest.approx(TRUTH[name], rel=0.02), name
     assert jacobian.shape == (1414, len(OF_EQUALS))
     # What was not free stays where it was.
-    others = OF_MEMBERS + OF_WAITING
+    others = OF_MEMBERS + OF_WAITING + OF_COLD
     assert {name: values[name] for name in others} == {name: start[name] for name in others}
 
 
@@ -83,9 +84,9 @@ def test_calibrate_recovers_and_says_how_well(calibrated):
         assert np.isfinite(fitted.standard_error)
         assert 0 < fitted.standard_error < 0.02 * fitted.value
         assert fitted.unit == PARAMETERS[name].unit
-    # Rows of equal GEMMs say nothing of the others, which keep their start.
-    assert set(device.fit["not_determined"]) == {*OF_MEMBERS, *OF_WAITING}
-    for name in OF_MEMBERS + OF_WAITING:
+    # Warm rows of equal GEMMs say nothing of the others, which keep their start.
+    assert set(device.fit["not_determined"]) == {*OF_MEMBERS, *OF_WAITING, *OF_COLD}
+    for name in OF_MEMBERS + OF_WAITING + OF_COLD:
         assert device.fitted[name].value == PARAMETERS[name].start
         assert device.fitted[name].standard_error == 0
     assert device.fit["unseen_mape_pct"] == pytest.approx(0, abs=0.05)

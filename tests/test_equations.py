@@ -89,8 +89,12 @@ WORKED = [
     # lock-step is already below the best: nothing to gain
     (contention.workgroup_cycles, (3, 1200.0, 1000.0, 500.0, 16, 0.5), 1_500),
     # 1e-6 x (5.5 - 1.5)^2
-    (graph.branch_start_seconds, (5.5, 1e-6, 2.0), 16e-6),
-    (graph.branch_start_seconds, (1, 1e-6, 2.0), 0),
+    (graph.branch_start_seconds, (5, 3, 1e-6), 3.25e-6),
+    (graph.branch_start_seconds, (12, 3, 1e-6), 14.25e-6),
+    (graph.branch_start_seconds, (12, 1, 1e-6), 10.25e-6),
+    (graph.branch_start_seconds, (1, 3, 1e-6), 0),
+    (graph.memory_share, (0.5, 0.4, True, 1.2), 2.2),
+    (graph.memory_share, (0.5, 0.4, False, 1.2), 1.2),
     # 2 + 10 beside 5 + 3
     (graph.graph_seconds, (10.0, 2.0, 5.0, 3.0), 12),
     # 2 + 1 beside 5 + 3: too little work to fill the time between replays
@@ -224,7 +228,7 @@ MONOTONE = [
     (loop.matrix_cycles, (1e6, 100.0, False, 0.5), 1, -1),
     (contention.lockstep_cycles, (1, 10, 300.0, 80.0, 400.0, 3, 40.0, 1000.0, 0.5), 0, 1),
     (contention.workgroup_cycles, (2, 4600.0, 3000.0, 2050.0, 1, 0.25), 4, -1),
-    (graph.branch_start_seconds, (1, 1e-6, 1.3), 0, 1),
+    (graph.branch_start_seconds, (1, 3, 1e-6), 0, 1),
     (contention.mean_residents, (20, 132, 8, 1.0, 0.5), 0, 1),
     (contention.mean_residents, (900, 20, 8, 1.0, 0.5), 1, -1),
     (contention.chain_seconds, (3, 1e-6, 0.1, 5e-6), 2, 1),

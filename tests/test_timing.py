@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from perfmodel.device_files import load_device
 from perfmodel.devices import replace_fields
+from perfmodel.equations import cache, graph
 from perfmodel.gpu.kernels import kernel_space, kernels_from, occupancy_of
 from perfmodel.gpu.machine import Machine, machine_of
 from perfmodel.gpu.parameters import borrowed
 from perfmodel.gpu.space import evaluate
 from perfmodel.gpu.breakdown import TERMS, breakdown
-from perfmodel.gpu.timing import ROUNDS, concurrent_time, isolated_time
+from perfmodel.gpu.timing import ROUNDS, concurrent_time, costs_of, isolated_time
 from perfmodel.problems import gemms
 
 H200 = load_device("h200")
@@ -47,7 +48,10 @@ def test_degree_1_is_the_isolated_time(m, n, k, batch, at):
     assert concurrent_time(*inputs, 1) == isolated_time(*inputs)
     # One branch is a serial chain: a launch takes as long, however many there are, but for what
     # the first of a graph costs more.
-    first = MACHINE.graph_start_s * (1 / ROUNDS - 1 / 50)
+    footprint = costs_of(MACHINE, inputs[1], inputs[2]).footprint
+    missing = cache.miss_fraction(footprint, MACHINE.l2_capacity_bytes)
+    reading = graph.memory_share(missing, MACHINE.swept_start_share, False, 0.0)
+    first = reading * MACHINE.graph_start_s * (1 / ROUNDS - 1 / 50)
     fifty = concurrent_time(*inputs, 1, rounds=50)
     assert fifty + first == pytest.approx(isolated_time(*inputs), rel=1e-12)
 
@@ -259,11 +263,37 @@ def test_every_field_of_the_machine_is_used():
     kernels = replace(SPACE, serialised=np.arange(len(SPACE)) % 2 == 0)
     inputs = (problems[:, None, None], kernels[None, :, None], OCCUPANCY[None, :, None], DEGREES)
     # Once over: a graph of little work waits for the next replay.
-    time = concurrent_time(MACHINE, *inputs, rounds=1)
+    state = np.array([False, True])[:, None, None, None]
+    time = concurrent_time(MACHINE, *inputs, rounds=1, cold=state)
     # Those of members act on different GEMMs together only.
     for name in {field.name for field in fields(Machine) if "member" not in field.name}:
         other = replace(MACHINE, **{name: getattr(MACHINE, name) * 0.9})
-        assert (concurrent_time(other, *inputs, rounds=1) != time).any(), name
+        assert (concurrent_time(other, *inputs, rounds=1, cold=state) != time).any(), name
+
+
+@MANY
+@given(SIDE, SIDE, SIDE, BATCH, KERNEL, DEGREE, st.integers(1, 20))
+def test_a_cold_cache_costs_once(m, n, k, batch, at, degree, rounds):
+    inputs = MACHINE, gemms(m, n, k, batch), SPACE[[at]], OCCUPANCY[[at]], degree
+    # A graph that starts cold does not follow at another's heels: no least time between replays.
+    alone = replace(MACHINE, graph_interval_s=0.0)
+    warm = [concurrent_time(alone, *inputs[1:], count) * count for count in (1, rounds)]
+    cold = [concurrent_time(*inputs, count, cold=True) * count for count in (1, rounds)]
+    extra = cold[0] - warm[0]
+    assert extra >= 0
+    if degree <= 8:
+        assert cold[1] - warm[1] == pytest.approx(extra, rel=1e-6, abs=1e-12)
+
+
+def test_a_cold_start_by_hand():
+    # A GEMM of one tile: nothing to read but what a start reads, a load and 3 x 64 x 64 x 2 B.
+    inputs = gemms(64, 64, 64), SPACE[[0]], OCCUPANCY[[0]], 1, 1
+    none = replace(MACHINE, graph_interval_s=0.0, hbm_bytes_per_s=1e30)
+    warm, cold = (concurrent_time(none, *inputs, cold=state) for state in (False, True))
+    load = MACHINE.load_latency_clk * MACHINE.miss_latency_share / MACHINE.clock_hz
+    start = MACHINE.graph_start_s * MACHINE.cold_start_share
+    # The steps wait for the load too, some of it: one step here, of one load.
+    assert start + load < cold - warm < start + 3 * load
 
 
 def test_a_worked_time():

@@ -82,8 +82,9 @@ def _show(device, as_json):
 
 def _summary(fit):
     """The provenance without the long lists."""
-    long = ("gemms", "folds", "ranges", "interval")
-    return {key: value for key, value in fit.items() if key not in long}
+    long = ("gemms", "folds", "ranges")
+    return {key: value for key, value in fit.items()
+            if key not in long and not key.endswith(("interval", "intervals"))}
 
 
 def _checked(value):

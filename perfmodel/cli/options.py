@@ -33,9 +33,17 @@ def degree_of(text):
     return positive_integer("--degree", text, DEGREE_LIMIT)
 
 
-def rounds_of(text):
-    """Launches back to back on each branch, from text."""
-    return positive_integer("--rounds", text, ROUNDS_LIMIT)
+def add_protocol(parser):
+    """Add --rounds and --cache."""
+    parser.add_argument("--rounds", metavar="N", help="launches back to back on each branch"
+                        " (3; 1 with --cache cold)")
+    parser.add_argument("--cache", choices=("warm", "cold"), default="warm",
+                        help="whether L2 holds what earlier launches left, or nothing (warm)")
+
+
+def rounds_of(text, cold):
+    """Launches back to back on each branch, from text or as they were measured."""
+    return positive_integer("--rounds", text or ("1" if cold else "3"), ROUNDS_LIMIT)
 
 
 def kernels_of(path, device, dtype):

@@ -3,7 +3,8 @@
 import re
 
 from perfmodel.checks import one_of, positive_integer, refusal
-from perfmodel.cli.options import add_borrow, add_json, degree_of, device_of, kernels_of, rounds_of
+from perfmodel.cli.options import (
+    add_borrow, add_json, add_protocol, degree_of, device_of, kernels_of, rounds_of)
 from perfmodel.cli.text import say, say_json, table
 
 KERNEL_FORM = "TILE_MxTILE_NxDEPTH,sSTAGES,wWARPS,zSPLIT, such as 128x256x64,s4,w8,z1"
@@ -23,8 +24,7 @@ def add_parser(commands):
     parser.add_argument("--gemm", required=True, metavar="MxNxK[xBATCH]", help="the problem")
     parser.add_argument("--dtype", default="fp16", help="type of the operands (fp16)")
     parser.add_argument("--degree", default="1", metavar="N", help="GEMMs running together (1)")
-    parser.add_argument(
-        "--rounds", default="3", metavar="N", help="launches back to back on each branch (3)")
+    add_protocol(parser)
     parser.add_argument("--kernel", metavar="KERNEL", help=f"show this one too: {KERNEL_FORM}")
     parser.add_argument(
         "--kernels", metavar="FILE", help="candidates of a CSV file instead of the rules'")
@@ -41,19 +41,22 @@ def run(given):
 
     one_of("--dtype", given.dtype, DTYPES)
     gemm = parse_gemm(given.gemm, given.dtype)
-    degree, rounds = degree_of(given.degree), rounds_of(given.rounds)
+    cold = given.cache == "cold"
+    degree, rounds = degree_of(given.degree), rounds_of(given.rounds, cold)
     device = device_of(given.device, given.parameters_from)
     kernels = kernels_of(given.kernels, device, given.dtype)
-    advice = advise(device, gemm, degree, kernels, rounds)
+    advice = advise(device, gemm, degree, kernels, rounds, cold)
     shown = {"isolated_best": advice.isolated_best, "go_kernel": advice.go_kernel}
     if given.kernel is not None:
-        shown["kernel"] = predict(device, gemm, _kernel(given.kernel, device, gemm), degree, rounds)
+        kernel = _kernel(given.kernel, device, gemm)
+        shown["kernel"] = predict(device, gemm, kernel, degree, rounds, cold)
     record = {
         "device": device.name,
         "gemm": {"m": int(gemm.m[0]), "n": int(gemm.n[0]), "k": int(gemm.k[0]),
                  "batch": int(gemm.batch[0]), "dtype": gemm.dtype},
         "degree": degree,
         "rounds": rounds,
+        "cache": given.cache,
         "candidates": len(kernels),
         "parameters": {"calibrated": "borrowed_from" not in device.fit,
                        "from": device.fit.get("borrowed_from", device.name)},
@@ -93,7 +96,8 @@ _NAMES = {"isolated_best": "isolated best", "go_kernel": "GO-Kernel", "kernel": 
 
 def _say(record, title, label, shown):
     gemm, degree = record["gemm"], record["degree"]
-    say(f"{label} {gemm['dtype']} on {title}, {degree} together,"
+    cold = ", cold L2" if record["cache"] == "cold" else ""
+    say(f"{label} {gemm['dtype']} on {title}, {degree} together{cold},"
         f" {record['candidates']} candidate kernels\n")
     parts = [record[name] for name in shown]
     rows = [

@@ -25,7 +25,7 @@ TERMS = {
 _STEP = 1e-5
 
 
-def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
+def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS, cold=False):
     r"""The concurrent time, split into `TERMS` that sum to it [s].
 
     The time is homogeneous of degree one in its costs, so by Euler's theorem
@@ -38,14 +38,14 @@ def breakdown(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
 
     Parameters
     ----------
-    machine, gemms, kernels, occupancy, degree, rounds
+    machine, gemms, kernels, occupancy, degree, rounds, cold
         As in `concurrent_time`.
 
     Returns
     -------
     dict of term name to ndarray
     """
-    inputs = (gemms, kernels, occupancy, degree, degree, rounds)
+    inputs = (gemms, kernels, occupancy, degree, degree, rounds, cold)
     total = modelled_time(machine, *inputs, tail=True)
     even = np.minimum(modelled_time(machine, *inputs, tail=False), total)
     terms = {}

@@ -30,7 +30,7 @@ class Machine:
     overlap_exponent : float
     row_request_bytes, straddled_line_bytes : float
         [B]
-    shuffle_exponent, tail_share, fullest_share, branch_start_exponent : float
+    shuffle_exponent, tail_share, fullest_share, swept_start_share, cold_start_share : float
     exposed_start_share, stagger_share, clock_drop_share, member_clock_drop_share : float
     clock_drop_flop : float
         [FLOP]
@@ -60,7 +60,8 @@ class Machine:
     shuffle_exponent: float
     tail_share: float
     fullest_share: float
-    branch_start_exponent: float
+    swept_start_share: float
+    cold_start_share: float
     exposed_start_share: float
     stagger_share: float
     clock_drop_share: float

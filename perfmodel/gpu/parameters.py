@@ -55,8 +55,10 @@ PARAMETERS = {
     "shuffle_exponent": Parameter("1", 0.18, 0.001, 2, "how branches lose lock-step, c^-p"),
     "tail_share": Parameter("1", 0.6, 0.01, 1, "exposed part of the last wave of all"),
     "fullest_share": Parameter("1", 0.6, 0.01, 1, "how the fullest compute unit sets the pace"),
-    "branch_start_s": Parameter("s", 0.74e-6, 1e-8, 1e-5, "delay of starting branches"),
-    "branch_start_exponent": Parameter("1", 1.37, 0.5, 2.5, "its growth with their number"),
+    "branch_start_s": Parameter("s", 1.3e-6, 1e-8, 1e-5, "delay of starting a branch"),
+    "swept_start_share": Parameter(
+        "1", 0.4, 0.01, 5, "more delay of a start when operands overflow L2"),
+    "cold_start_share": Parameter("1", 1.2, 0.01, 5, "more delay of a start when L2 is empty"),
     "exposed_start_share": Parameter("1", 0.3, 0.01, 1, "start that a full chip does not hide"),
     "stagger_share": Parameter("1", 0.65, 0.01, 3, "residents lost while branches start"),
     "l2_capacity_share": Parameter("1", 0.53, 0.1, 1, "share of L2 that keeps operands"),

@@ -94,7 +94,7 @@ class Advice:
         return self.sequential_seconds / self.isolated_best.concurrent_seconds
 
 
-def advise(device, gemm, degree, kernels=None, rounds=ROUNDS):
+def advise(device, gemm, degree, kernels=None, rounds=ROUNDS, cold=False):
     """The isolated-best kernel and the GO-Kernel of one GEMM at a degree.
 
     Parameters
@@ -105,6 +105,8 @@ def advise(device, gemm, degree, kernels=None, rounds=ROUNDS):
     kernels : Kernels, optional
         Candidates; those of `kernels.kernel_space`, if None.
     rounds : int, optional
+    cold : bool, optional
+        As in `space.evaluate`.
 
     Returns
     -------
@@ -123,12 +125,12 @@ def advise(device, gemm, degree, kernels=None, rounds=ROUNDS):
     True
     """
     kernels = kernel_space(device, gemm.dtype) if kernels is None else kernels
-    space = evaluate(device, gemm, kernels, np.unique([1, degree]), rounds)
+    space = evaluate(device, gemm, kernels, np.unique([1, degree]), rounds, cold=cold)
     picks = (kernels[space.best(at)] for at in (1, degree))
-    return Advice(*(predict(device, gemm, pick, degree, rounds) for pick in picks), degree)
+    return Advice(*(predict(device, gemm, pick, degree, rounds, cold) for pick in picks), degree)
 
 
-def predict(device, gemm, kernel, degree, rounds=ROUNDS):
+def predict(device, gemm, kernel, degree, rounds=ROUNDS, cold=False):
     """What the model says of one kernel on one GEMM.
 
     Parameters
@@ -138,6 +140,8 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     kernel : Kernels, length 1
     degree : int
     rounds : int, optional
+    cold : bool, optional
+        As in `space.evaluate`.
 
     Returns
     -------
@@ -148,14 +152,15 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     ValueError
         As in `space.evaluate`.
     """
-    isolated, together = evaluate(device, gemm, kernel, [1, degree], rounds).seconds[0, 0]
+    space = evaluate(device, gemm, kernel, [1, degree], rounds, cold=cold)
+    isolated, together = space.seconds[0, 0]
     occupancy, limit = occupancy_of(device, kernel)
     machine = machine_of(device, gemm.dtype)
     workgroups = costs_of(machine, gemm, kernel).workgroups
-    terms = breakdown(machine, gemm, kernel, occupancy, degree, rounds)
-    outside = outside_of(device, gemm, kernel, degree, rounds)
+    terms = breakdown(machine, gemm, kernel, occupancy, degree, rounds, cold)
+    outside = outside_of(device, gemm, kernel, degree, rounds, cold)
     # Residuals of the calibrated range say nothing of a query beyond it.
-    low, high = (np.nan, np.nan) if outside else interval_factors(device, degree)
+    low, high = (np.nan, np.nan) if outside else interval_factors(device, degree, cold=cold)
     return Prediction(
         kernel=kernel,
         isolated_seconds=float(isolated),
@@ -170,7 +175,7 @@ def predict(device, gemm, kernel, degree, rounds=ROUNDS):
     )
 
 
-def interval_factors(device, degree, fold=None):
+def interval_factors(device, degree, fold=None, cold=False):
     """Factors on a predicted time that give the ends of the stated 90 % interval.
 
     Parameters
@@ -179,6 +184,8 @@ def interval_factors(device, degree, fold=None):
     degree : array_like of int
     fold : str, optional
         Take the interval that this fold's own residuals had no part in.
+    cold : bool, optional
+        Whether L2 is empty at the start.
 
     Returns
     -------
@@ -186,9 +193,10 @@ def interval_factors(device, degree, fold=None):
         From the calibration's unseen residuals at that degree, interpolated in its logarithm; NaN
         if the device's fit states none.
     """
-    stated = device.fit.get("interval")
+    state = "cold_" if cold else ""
+    stated = device.fit.get(f"{state}interval")
     if fold is not None:
-        stated = device.fit.get("fold_intervals", {}).get(fold)
+        stated = device.fit.get(f"{state}fold_intervals", {}).get(fold)
     degree = np.asarray(degree, float)
     if not stated:
         return np.full(degree.shape, np.nan), np.full(degree.shape, np.nan)
@@ -196,7 +204,7 @@ def interval_factors(device, degree, fold=None):
     return tuple(np.interp(np.log2(degree), known, stated[end]) for end in ("low", "high"))
 
 
-def outside_of(device, gemm, kernel, degree, rounds=ROUNDS):
+def outside_of(device, gemm, kernel, degree, rounds=ROUNDS, cold=False):
     """Axes on which a query lies outside what the device's parameters were fitted on.
 
     Parameters
@@ -207,6 +215,7 @@ def outside_of(device, gemm, kernel, degree, rounds=ROUNDS):
     degree : int
     rounds : int, optional
         Of no consequence at degree 1.
+    cold : bool, optional
 
     Returns
     -------
@@ -216,11 +225,15 @@ def outside_of(device, gemm, kernel, degree, rounds=ROUNDS):
     values = {name: int(getattr(gemm, name)[0]) for name in ("m", "n", "k", "batch")}
     values |= {name: int(getattr(kernel, name)[0]) for name in KERNEL}
     values["concurrency_degree"] = degree
-    values |= {"rounds": rounds} if degree > 1 else {}
+    values |= {"rounds": rounds} if degree > 1 and not cold else {}
     found = []
     for name, (low, high) in device.fit.get("ranges", {}).items():
         if name in values and not low <= values[name] <= high:
             found.append(f"{name} {values[name]} (calibrated {low} to {high})")
+    if cold and "ranges" in device.fit and "cold_interval" not in device.fit:
+        found.append("cold L2 (calibrated warm)")
+    elif cold and rounds > 1:
+        found.append(f"rounds {rounds} from a cold L2 (calibrated 1)")
     dtypes = device.fit.get("dtypes", [gemm.dtype])
     if gemm.dtype not in dtypes:
         found.append(f"dtype {gemm.dtype} (calibrated {', '.join(dtypes)})")

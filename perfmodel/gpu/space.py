@@ -45,7 +45,7 @@ class Space:
         return np.nanargmin(at, axis=1)
 
 
-def evaluate(device, gemms, kernels, degrees, rounds=ROUNDS, values=None):
+def evaluate(device, gemms, kernels, degrees, rounds=ROUNDS, values=None, cold=False):
     """Predicted time of every problem, kernel and degree.
 
     Parameters
@@ -58,6 +58,8 @@ def evaluate(device, gemms, kernels, degrees, rounds=ROUNDS, values=None):
         Launches back to back on each branch.
     values : mapping of parameter name to float, optional
         In place of the device's fitted ones.
+    cold : bool, optional
+        Whether L2 is empty at the first launch of each branch.
 
     Returns
     -------
@@ -78,5 +80,6 @@ def evaluate(device, gemms, kernels, degrees, rounds=ROUNDS, values=None):
     # A problem at a time: temporaries of kernels x degrees stay in cache.
     for i in range(len(gemms)):
         seconds[i] = concurrent_time(
-            machine, gemms[i : i + 1, None], kernels[:, None], occupancy[:, None], degrees, rounds)
+            machine, gemms[i : i + 1, None], kernels[:, None], occupancy[:, None], degrees, rounds,
+            cold)
     return Space(gemms, kernels, degrees, seconds)

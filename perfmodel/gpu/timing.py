@@ -4,7 +4,7 @@ Everything broadcasts. For a whole space index the inputs apart, in the order (p
 degree): ``gemms[:, None, None]``, ``kernels[None, :, None]``, ``degree[None, None, :]``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class Pace:
             costs.start, machine.pipeline_fill_share)
 
 
-def pace_of(machine, kernels, costs, footprint, degree):
+def pace_of(machine, kernels, costs, footprint, degree, cold=False):
     """The pace of kernels beside others.
 
     Parameters
@@ -163,22 +163,24 @@ def pace_of(machine, kernels, costs, footprint, degree):
         Bytes of everything that is replayed [B].
     degree : ndarray
         Branches running at the same time.
+    cold : ndarray of bool
+        Whether L2 is empty at the start.
 
     Returns
     -------
     Pace
     """
-    miss = cache.miss_fraction(footprint, machine.l2_capacity_bytes)
+    miss = np.where(cold, 1.0, cache.miss_fraction(footprint, machine.l2_capacity_bytes))
     latency = cache.load_latency(machine.load_latency_clk, machine.miss_latency_share, miss)
     return Pace(machine, kernels.stages, costs, degree, miss, latency)
 
 
-def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
+def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS, cold=False):
     """Time in which each of `degree` branches runs one launch of the same GEMM [s].
 
     Each branch has its own operands and launches the GEMM `rounds` times back to back; L2 is warm
-    from earlier replays. The time is that of all, divided by `rounds`. Degree 1 is the isolated
-    time.
+    from earlier replays, as it is where layers of a model follow each other, or cold. The time is
+    that of all, divided by `rounds`. Degree 1 is the isolated time.
 
     Parameters
     ----------
@@ -191,6 +193,8 @@ def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
     degree : array_like of int
         Concurrency degree, at least 1.
     rounds : array_like of int, optional
+    cold : array_like of bool, optional
+        Whether L2 is empty at the first launch of each branch.
 
     Returns
     -------
@@ -198,10 +202,11 @@ def concurrent_time(machine, gemms, kernels, occupancy, degree, rounds=ROUNDS):
 
     References
     ----------
-    .. [1] Derived for this package from data/measurements/h200/gemm_concurrent.csv.gz. Valid for
-       equal GEMMs, warm L2, main loops with prefetch.
+    .. [1] Derived for this package from data/measurements/h200/gemm_concurrent.csv.gz, and for a
+       cold L2 from cold.csv.gz beside it. Valid for equal GEMMs, main loops with prefetch.
     """
-    return waiting_time(machine, gemms, kernels, occupancy, degree, degree, rounds)
+    return modelled_time(
+        machine, gemms, kernels, occupancy, degree, degree, rounds, cold, tail=True)
 
 
 def isolated_time(machine, gemms, kernels, occupancy):
@@ -241,22 +246,37 @@ def waiting_time(machine, gemms, kernels, occupancy, waiting, degree, rounds):
     .. [1] Derived for this package from data/measurements/h200/waiting.csv.gz. Valid as
        `concurrent_time` is, for graphs that are replayed.
     """
-    return modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, tail=True)
+    return modelled_time(
+        machine, gemms, kernels, occupancy, waiting, degree, rounds, False, tail=True)
 
 
-def modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, tail):
-    """`waiting_time`, with the tail of the last wave or as if that took but its share [s].
+def modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, cold, tail):
+    """`waiting_time` or that of a cold L2, the last wave's tail whole or but its share [s].
 
     Parameters
     ----------
     machine, gemms, kernels, occupancy, waiting, degree, rounds
         As in `waiting_time`.
+    cold : array_like of bool
+        As in `concurrent_time`.
     tail : bool
     """
     waiting, degree = np.asarray(waiting, float), np.asarray(degree, float)
-    launches = waiting / degree * rounds
+    cold = np.asarray(cold, bool)
+    # A graph that finds L2 empty does not follow at another's heels.
+    machine = replace(machine, graph_interval_s=np.where(cold, 0.0, machine.graph_interval_s))
+    inputs = (machine, gemms, kernels, occupancy, waiting, degree)
+    seconds = _graph_time(*inputs, waiting / degree * rounds, np.asarray(False), tail)
+    if cold.any():
+        first, again = (_graph_time(*inputs, 1.0, state, tail) for state in (cold, np.asarray(False)))
+        seconds = seconds + np.where(cold, first - again, 0.0)
+    return seconds / rounds
+
+
+def _graph_time(machine, gemms, kernels, occupancy, waiting, degree, launches, cold, tail):
+    """Time of a graph of `degree` branches with so many launches each [s]."""
     costs = costs_of(machine, gemms, kernels)
-    pace = pace_of(machine, kernels, costs, waiting * costs.footprint, degree)
+    pace = pace_of(machine, kernels, costs, waiting * costs.footprint, degree, cold)
     hbm = cache.hbm_seconds(degree * costs.footprint, pace.miss, machine.hbm_bytes_per_s)
     held = np.where(np.asarray(occupancy, float) >= 1, occupancy, np.nan)
     workgroups = degree * costs.workgroups
@@ -271,8 +291,9 @@ def modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, t
     single = launches * contention.single_branch_seconds(drained, hbm)
 
     active = np.minimum(workgroups, units)
-    start = graph.branch_start_seconds(
-        degree, machine.branch_start_s, machine.branch_start_exponent)
+    reading = graph.memory_share(
+        pace.miss, machine.swept_start_share, cold, machine.cold_start_share)
+    start = reading * graph.branch_start_seconds(degree, launches, machine.branch_start_s)
     alone = machine.launch_gap_s + pace.alone_seconds(active)
     overlap = contention.overlap_share(launches, alone, start, machine.stagger_share)
     mean = contention.mean_residents(workgroups, units, held, overlap, machine.fullest_share)
@@ -285,5 +306,5 @@ def modelled_time(machine, gemms, kernels, occupancy, waiting, degree, rounds, t
     several = contention.branches_seconds(
         chain, flow, start, machine.exposed_start_share, launches * hbm)
     return graph.graph_seconds(
-        np.where(degree > 1, several, single), machine.graph_start_s, machine.graph_interval_s,
-        start) / rounds
+        np.where(degree > 1, several, single), reading * machine.graph_start_s,
+        machine.graph_interval_s, start)

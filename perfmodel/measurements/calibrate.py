@@ -36,7 +36,10 @@ OF_MEMBERS = ("member_start_s", "member_clock_drop_share")
 #: the fastest kernels only, so nothing else is fitted to them.
 OF_WAITING = ("graph_start_s", "graph_interval_s")
 OF_GRAPHS = ("launch_gap_s", *OF_WAITING)
-OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS + OF_WAITING)
+
+#: What only rows of a cold L2 determine.
+OF_COLD = ("cold_start_share",)
+OF_EQUALS = tuple(name for name in PARAMETERS if name not in OF_MEMBERS + OF_WAITING + OF_COLD)
 
 
 def fold_of(label):
@@ -135,8 +138,8 @@ def standard_errors(values, free, jacobian, residuals, labels):
     np.add.at(scores, group, jacobian * pull[:, None])
     bread = np.linalg.pinv(jacobian.T @ jacobian, hermitian=True)
     variance = np.diag(bread @ (scores.T @ scores) @ bread)
-    # Rounding can leave a negative where the rows do not determine a direction.
-    spread = np.sqrt(np.maximum(variance, 0.0))
+    # Rounding can leave a negative, or not quite 0, where the rows do not determine a direction.
+    spread = np.sqrt(np.maximum(variance, 0.0)) * jacobian.any(axis=0)
     return {name: float(values[name] * error) for name, error in zip(free, spread)}
 
 
@@ -186,11 +189,12 @@ def calibrate(rows, device, files, progress=False):
     equal = [part for part in rows if isinstance(part, Rows)]
     waiting = [part for part in rows if isinstance(part, WaitingRows)]
     mixed = [part for part in rows if isinstance(part, MemberRows)]
-    labels = np.concatenate([part.labels for part in equal] or [[]])
-    distinct = sorted(set(labels))
-    if len(labels) < LEAST_ROWS or len(distinct) < LEAST_GEMMS:
+    # A cold L2 shows one parameter; the others need rows of a warm one.
+    labels = np.concatenate([part.labels[~part.cold] for part in equal] or [[]])
+    distinct = sorted({label for part in equal for label in part.labels})
+    if len(labels) < LEAST_ROWS or len(set(labels)) < LEAST_GEMMS:
         raise ValueError(
-            f"{', '.join(files)}: {len(labels)} rows of {len(distinct)} GEMMs that the model can"
+            f"{', '.join(files)}: {len(labels)} rows of {len(set(labels))} GEMMs that the model can"
             f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
@@ -226,13 +230,20 @@ def _unseen_errors(equal, device, folds):
                              for part in equal])
     degrees = np.concatenate([part.degree for part in equal])
     fold = np.concatenate([[fold_of(label) for label in part.labels] for part in equal])
-    return {
-        "unseen_mape_pct": round(float(np.abs(np.expm1(-unseen)).mean() * 100), 2),
-        "interval": intervals(degrees, unseen),
-        # Without the fold's own residuals: what its GEMMs may be judged by.
-        "fold_intervals": {
-            str(i): intervals(degrees[fold != i], unseen[fold != i]) for i in range(FOLDS)},
-    }
+    cold = np.concatenate([part.cold for part in equal])
+    found = {}
+    for name, state in (("", ~cold), ("cold_", cold)):
+        if state.any():
+            found |= {
+                f"{name}unseen_mape_pct": round(
+                    float(np.abs(np.expm1(-unseen[state])).mean() * 100), 2),
+                f"{name}interval": intervals(degrees[state], unseen[state]),
+                # Without the fold's own residuals: what its GEMMs may be judged by.
+                f"{name}fold_intervals": {
+                    str(i): intervals(degrees[state & (fold != i)], unseen[state & (fold != i)])
+                    for i in range(FOLDS)},
+            }
+    return found
 
 
 def unseen_seconds(part, device, folds):
@@ -255,8 +266,11 @@ def unseen_seconds(part, device, folds):
 def _fitted(equal, waiting, mixed, device, start, watch):
     """Values and standard errors: of equal GEMMs first, then of others with those fixed."""
     values, errors = start, {}
-    graphs = equal + waiting if waiting else []
-    for rows, free in ((equal, OF_EQUALS), (graphs, OF_GRAPHS), (mixed, OF_MEMBERS)):
+    warm = [part[~part.cold] for part in equal]
+    cold = [part[part.cold] for part in equal]
+    graphs = warm + waiting if waiting else []
+    for rows, free in (
+            (warm, OF_EQUALS), (graphs, OF_GRAPHS), (cold, OF_COLD), (mixed, OF_MEMBERS)):
         if sum(len(part.seconds) for part in rows):
             values, jacobian, residuals = fit(rows, device, values, free, watch)
             labels = np.concatenate([part.labels for part in rows])
@@ -281,6 +295,6 @@ def _ranges(rows):
         name: np.concatenate([getattr(part.kernels, name) for part in rows])
         for name in ("macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps", "split_k")}
     columns["batch"] = np.concatenate([part.gemms.batch for part in rows])
-    columns["rounds"] = np.concatenate([part.rounds for part in rows])
+    columns["rounds"] = np.concatenate([part.rounds[~part.cold] for part in rows])
     columns["concurrency_degree"] = np.concatenate([part.degree for part in rows])
     return {name: [int(column.min()), int(column.max())] for name, column in columns.items()}

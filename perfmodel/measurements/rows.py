@@ -31,6 +31,8 @@ class Rows:
     gemms : Gemms
     kernels : Kernels
     occupancy, degree, rounds : ndarray
+    cold : ndarray of bool
+        Whether L2 was empty at the start.
     seconds : ndarray
         Measured time of one launch on every branch [s].
     """
@@ -40,10 +42,12 @@ class Rows:
     occupancy: np.ndarray
     degree: np.ndarray
     rounds: np.ndarray
+    cold: np.ndarray
     seconds: np.ndarray
 
     def __getitem__(self, index):
-        arrays = (self.gemms, self.kernels, self.occupancy, self.degree, self.rounds, self.seconds)
+        arrays = (self.gemms, self.kernels, self.occupancy, self.degree, self.rounds, self.cold,
+                  self.seconds)
         return Rows(*(array[index] for array in arrays))
 
     @property
@@ -62,7 +66,7 @@ class Rows:
         """
         machine = machine_of(device, self.gemms.dtype, values)
         return concurrent_time(
-            machine, self.gemms, self.kernels, self.occupancy, self.degree, self.rounds)
+            machine, self.gemms, self.kernels, self.occupancy, self.degree, self.rounds, self.cold)
 
 
 @dataclass(frozen=True)
@@ -169,8 +173,6 @@ def refusals(table, device):
     reasons = np.full(len(table), "", dtype=object)
     lacking = ~table["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))
     reasons[lacking] = "dtype the device lacks"
-    if "cache" in table:
-        reasons[(table["cache"] == "cold").to_numpy(bool)] = "cold cache"
     other = (table["device"] != device.name).to_numpy()
     known = table["device"].isin([*device_names(), device.name]).to_numpy()
     reasons[other] = "other device"
@@ -203,6 +205,7 @@ def rows_of(table, device, dtype):
         occupancy_of(device, kernels)[0],
         table["concurrency_degree"].to_numpy(),
         table["rounds"].to_numpy(),
+        (table["cache"] == "cold").to_numpy(bool),
         table["time_us"].to_numpy() * US,
     )
 

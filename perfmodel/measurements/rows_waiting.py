@@ -85,4 +85,4 @@ def waiting_rows_of(table, device, dtype):
     -------
     WaitingRows
     """
-    return WaitingRows(rows_of(table, device, dtype), table["waiting"].to_numpy())
+    return WaitingRows(rows_of(table.assign(cache="warm"), device, dtype), table["waiting"].to_numpy())

@@ -123,7 +123,7 @@ def read_measurements(path):
     Returns
     -------
     DataFrame
-        ``batch`` is added (1) where the file has none.
+        ``batch`` and ``cache`` are added (1, warm) where the file has none.
 
     Raises
     ------
@@ -136,7 +136,8 @@ def read_measurements(path):
     )
     refuse_partly_empty(path, table, KERNEL)
     refuse_duplicates(path, table, [c for c in rules if c not in {"time_us", *_RESOURCES}])
-    return table if "batch" in table else table.assign(batch=1)
+    added = {"batch": 1, "cache": "warm"}
+    return table.assign(**{name: value for name, value in added.items() if name not in table})
 
 
 def read_several_measurements(paths):

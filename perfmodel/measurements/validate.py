@@ -14,7 +14,7 @@ from perfmodel.problems import gemms
 from perfmodel.units import US
 
 #: Columns that make two rows of the same contest: the same GEMM on the same device.
-CONTEST = ["dtype", *GEMM]
+CONTEST = ["dtype", *GEMM, "cache"]
 
 
 def unseen_values(device, labels):
@@ -66,7 +66,9 @@ def predictions(table, device):
         found = np.empty((3, len(group)))
         for at, values, fold in unseen_values(device, rows.labels):
             seconds = rows[at].predicted(device, values)
-            low, high = interval_factors(device, rows.degree[at], fold)
+            warm = interval_factors(device, rows.degree[at], fold)
+            cold = interval_factors(device, rows.degree[at], fold, cold=True)
+            low, high = np.where(rows.cold[at], cold, warm)
             found[:, at] = seconds, seconds * low, seconds * high
         times[:, table.index.get_indexer(group.index)] = found / US
     predicted, low, high = times
@@ -148,14 +150,15 @@ def library_errors(table, device):
         The rows that could be predicted, with ``predicted_us``.
     """
     parts = []
-    for (dtype, rounds), group in table.groupby(["dtype", "rounds"]):
+    for (dtype, rounds, state), group in table.groupby(["dtype", "rounds", "cache"]):
         distinct = group[GEMM].drop_duplicates()
         problems = gemms(*(distinct[name].to_numpy() for name in GEMM), dtype=dtype)
         degrees = np.unique(group["concurrency_degree"])
         kernels = kernel_space(device, dtype)
         best = np.empty((len(problems), len(degrees)))
         for at, values, _ in unseen_values(device, problems.labels):
-            space = evaluate(device, problems[at], kernels, degrees, int(rounds), values)
+            space = evaluate(
+                device, problems[at], kernels, degrees, int(rounds), values, state == "cold")
             best[at] = np.nanmin(space.seconds, axis=1) / US
         known = pd.DataFrame(best, columns=degrees, index=pd.MultiIndex.from_frame(distinct))
         known = known.stack().rename("predicted_us")
@@ -207,12 +210,10 @@ def refuse_nothing_left(left, skipped, device):
 def selected_library(table, device):
     """Library rows of this device in a dtype that it has, and how many others, by reason."""
     here = table[table["device"] == device.name]
-    known = here[here["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))]
-    usable = known[known["cache"] != "cold"] if "cache" in known else known
+    usable = here[here["dtype"].isin(list(device.matrix_flop_per_clock_per_compute_unit))]
     counts = {
         "library row of another device": len(table) - len(here),
-        "library row of a dtype the device lacks": len(here) - len(known),
-        "library row of a cold L2": len(known) - len(usable),
+        "library row of a dtype the device lacks": len(here) - len(usable),
     }
     return usable, {reason: count for reason, count in counts.items() if count}
 
