@@ -3,7 +3,7 @@
 import sys
 
 from perfmodel.checks import positive_number
-from perfmodel.cli.measure_options import DRAWN, setting_of, work_of
+from perfmodel.cli.measure_options import DRAWN, draws_afresh, setting_of, work_of
 from perfmodel.cli.options import add_json
 from perfmodel.cli.policies_text import policies_text
 from perfmodel.cli.text import say, say_json, table
@@ -75,7 +75,7 @@ def _measure(given):
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
     from perfmodel.gpu.kernels import KERNEL, kernel_label
-    from perfmodel.gpu.parameters import values_of
+    from perfmodel.gpu.machine import machine_of
     from perfmodel.live.campaign import measure, refuse_other_gpu
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
@@ -85,16 +85,18 @@ def _measure(given):
     if given.device is None:
         raise ValueError("--device is needed: a name, or a file that measure --probe wrote")
     device = load_device(given.device)
-    if given.verify:
-        values_of(device)  # refuses a device whose parameters nobody has fitted
     setting = setting_of(given)
+    if given.verify:
+        machine_of(device, setting.dtype)  # refuses one that nobody has fitted, or without dtype
     if not given.output.endswith((".csv", ".csv.gz")):
         raise ValueError(f"-o {given.output}: a table ends in .csv or .csv.gz")
     stem = given.output.removesuffix(".gz").removesuffix(".csv")
     resources_file = f"{stem}.kernels.csv"
     for path in (given.output, resources_file):
         refuse_unwritable(path)
-    minutes = given.minutes and positive_number("--minutes", given.minutes)
+    if given.repeat and Path(given.repeat).resolve() == Path(given.output).resolve():
+        raise ValueError(f"-o {given.output}: the table that is repeated; give a new name")
+    minutes = None if given.minutes is None else positive_number("--minutes", given.minutes)
     seen = [parse_gemm(text) for text in device.fit.get("gemms", ())]
     seed, gemms, kernels, make_jobs = work_of(given, device, setting, seen)
 
@@ -104,12 +106,14 @@ def _measure(given):
     resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]
+    if draws_afresh(given):
+        sys.stderr.write(f"go on with this, should it be interrupted, by --seed {seed}\n")
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
     if not Path(given.output).exists():
         raise OSError("no row was measured: "
                       + "; ".join(f"{rows} rows {what}" for what, rows in count.items()))
     report = {
-        "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
+        "output": given.output, "resources": resources_file if resources else None, "seed": seed, **runner.gpu(),
         "rows": dict(count),
         "kernels_failed": {kernel_label(kernel): reason for kernel, reason in failed.items()},
         "occupancy_differs": occupancy_differs(device, resources),
@@ -137,8 +141,8 @@ def _measure(given):
              for degree, r in report["repeated"].items()]) + "\n")
     for verified in report.get("verified", ()):
         say(policies_text(verified))
-    say(f"written: {given.output}, {resources_file}"
-        + (f", {report['figure']}" if given.verify else ""))
+    written = [report[name] for name in ("output", "resources", "figure") if report.get(name)]
+    say(f"written: {', '.join(written)}")
 
 
 def _probe(given):
@@ -209,6 +213,8 @@ def _prepared(runner, kernels, gemms, setting, path, progress):
     from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.resources_table import joined_resources
 
+    if not kernels:  # rows of the library are repeated
+        return [], {}
     with (failing_in_one_line("compiling failed"),
           tqdm(desc="compile", unit="kernel", disable=not progress) as bar):
         resources, failed = runner.prepare(kernels, gemms, setting, bar.update)

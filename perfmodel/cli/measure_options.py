@@ -61,21 +61,30 @@ def work_of(given, device, setting, seen):
     return seed, gemms, _kernels(given.kernels), _job_maker(given, device, gemms, setting, seed)
 
 
+def draws_afresh(given):
+    """Whether something is drawn at random by a seed that the options do not name."""
+    named = given.gemm or given.gemms
+    return given.seed is None and bool(given.repeat or given.mixed or given.draw or not named)
+
+
 def _repeated(given, setting, seed):
-    from perfmodel.live.plans import repeated_jobs
+    from perfmodel.live.plans import STREAMS, repeated_jobs
     from perfmodel.measurements.table import read_measurements
 
     table = read_measurements(given.repeat)
     table = table[table["dtype"] == setting.dtype]
     if table.empty:
         raise ValueError(f"{given.repeat}: no row of dtype {setting.dtype} (--dtype)")
+    if table["concurrency_degree"].max() > STREAMS:
+        raise refusal("concurrency_degree", f"at most {STREAMS}",
+                      table["concurrency_degree"].max(), given.repeat)
     jobs = repeated_jobs(table, positive_integer("--rows", given.rows, _SETS_LIMIT), seed)
     launched = [pair for job in jobs for pair in job.launched]
     kernels = list(dict.fromkeys(kernel for _, kernel in launched if kernel))
     gemms = list(dict.fromkeys(gemm for gemm, _ in launched))
 
     def possible(kernels, library):
-        runs = {*kernels, None}
+        runs = {*kernels, *([None] if library else [])}
         return [job for job in jobs if all(kernel in runs for _, kernel in job.launched)]
 
     return gemms, kernels, possible
@@ -109,7 +118,8 @@ def _kernels(path):
 
 def _job_maker(given, device, gemms, setting, seed):
     """A function of kernels and library's name to the jobs that the options ask for."""
-    from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
+    from perfmodel.live.plans import (
+        STREAMS, dividing_degrees, draw_members, equal_jobs, member_jobs, waiting_jobs)
 
     if given.mixed and (given.waiting or given.verify):
         raise ValueError("--mixed is another table than --waiting and --verify: give one of them")
@@ -133,10 +143,16 @@ def _job_maker(given, device, gemms, setting, seed):
             carveouts, setting)
     if given.waiting or given.verify:
         counts = _integers("--waiting", given.waiting or _VERIFIED_WAITING, DEGREE_LIMIT)
+        for count in counts:
+            most = dividing_degrees(count)[-1]
+            if most > STREAMS:
+                raise refusal("--waiting", f"such that at most {STREAMS} run at a time", count)
+            if given.verify and most != count:
+                raise refusal("--waiting", "a power of 2 with --verify", count)
         rounds = _integers("--rounds", given.rounds or "1,3", ROUNDS_LIMIT)
         return lambda kernels, library: waiting_jobs(
             device.name, gemms, kernels, counts, rounds, setting, library)
-    degrees = _integers("--degree", given.degree, DEGREE_LIMIT)
+    degrees = _integers("--degree", given.degree, STREAMS)
     rounds = _integers("--rounds", given.rounds or ("1" if setting.cold else "3"), ROUNDS_LIMIT)
     return lambda kernels, library: equal_jobs(
         device.name, gemms, kernels, degrees, rounds, setting, library)
