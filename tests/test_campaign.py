@@ -125,7 +125,7 @@ def test_a_lost_gpu_ends_it_and_loses_nothing(tmp_path, monkeypatch):
     def fail(number):
         return RuntimeError("CUDA error: illegal address") if number > 2 else None
 
-    with pytest.raises(GpuLost, match="3 rows failed one after the other, the last: RuntimeError"):
+    with pytest.raises(GpuLost, match="3 kernels failed one after the other, the last: RuntimeError"):
         measure(Scripted(fail), _jobs(), path)
     assert len(read_measurements(path)) == 2
 
@@ -138,6 +138,18 @@ def test_operands_that_do_not_fit_are_no_lost_gpu(tmp_path, monkeypatch):
 
     count = measure(Scripted(fail), _jobs(), tmp_path / "times.csv")
     assert count == {"measured": 3, "MemoryError: CUDA out of memory": 5}
+
+
+def test_a_kernel_that_fails_in_many_rows_is_no_lost_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "_FAILURES", 3)
+
+    def fail(number):
+        return RuntimeError("no such dtype") if number <= 8 else None
+
+    jobs = _jobs(degrees=[1, 2, 4, 8])
+    count = measure(Scripted(fail), jobs, tmp_path / "times.csv")
+    # Two kernels at four degrees each
+    assert count == {"measured": 8, "RuntimeError: no such dtype": 8}
 
 
 def test_when_time_is_up_the_gemm_begun_is_finished(tmp_path, monkeypatch):
@@ -185,6 +197,10 @@ def test_different_gemms(tmp_path):
     other = list(member_jobs("h200", [members], [-1], Setting(transposed_b=True)))
     assert measure(Scripted(), other, path) == {"measured": 1}
     assert read_members(path)[0]["trans_b"].tolist() == ["N", "N", "T"]
+    fewer = list(member_jobs("h200", [members[:2]], [-1], Setting()))
+    with pytest.raises(ValueError, match="another table: it has the columns isolated_time_3_us;"):
+        measure(Scripted(), fewer, path)
+    assert len(read_members(path)[0]) == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what a process has loaded")

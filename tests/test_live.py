@@ -145,6 +145,44 @@ def test_the_matrix_rate_is_that_of_the_kernels_that_fit(monkeypatch):
     assert "kernel 128x128x64" in rate.source
 
 
+def test_a_kernel_must_fit_as_compiled_for_every_gemm(monkeypatch):
+    one = object.__new__(runner.GpuRunner)
+    one.target = HOPPER
+    wide = Variant("fp16", False, False, (True, True, True))
+    monkeypatch.setattr(runner, "compile_ahead", lambda wanted, target, advance: (
+        {pair: {"variant": pair[1]} for pair in wanted}, {}))
+    monkeypatch.setattr(runner, "resources_of", lambda kernel, binary, variant, target: {
+        "kernel": kernel, "binary": binary})
+
+    def binary(kernel, variant):
+        if kernel == "large" and variant == wide:
+            raise MemoryError("out of resources")
+        return kernel, variant
+
+    monkeypatch.setattr(one, "_binary", binary)
+    rows, failed = one.prepare(
+        ["small", "large"], [(64, 64, 63, 1), (64, 64, 64, 1)], Setting(), None)
+    assert rows == [{"kernel": "small", "binary": ("small", wide), "variant": wide}]
+    assert failed == {"large": "MemoryError: out of resources"}
+
+
+@pytest.mark.parametrize(("l2_bytes", "flushed"), [(4 << 20, 128 << 20), (60 << 20, 240 << 20)])
+def test_l2_of_all_dies_is_emptied(monkeypatch, l2_bytes, flushed):
+    sizes = []
+
+    def ones(size, device, dtype):
+        sizes.append(4 * size)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch.cuda, "Stream", _Stream)
+    monkeypatch.setattr(torch.cuda, "get_device_properties",
+                        lambda device: type("Properties", (), {"L2_cache_size": l2_bytes}))
+    monkeypatch.setattr(torch, "ones", ones)
+    with pytest.raises(KeyboardInterrupt):
+        graphs.Graphs()._cold(None, None)
+    assert sizes == [flushed]
+
+
 def test_too_little_memory_is_pythons_own_error(monkeypatch):
     one = object.__new__(runner.GpuRunner)
     one._operands = type("Operands", (), {"drop_others": lambda self, gemms: None})()

@@ -1,6 +1,7 @@
 """``perfmodel measure`` on runs recorded on an H200, and its refusals where there is no GPU."""
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,6 +39,10 @@ def recorded(monkeypatch, tmp_path):
 
 def _measure(*arguments):
     return main(["measure", "--device", "h200", "--kernels", "k.csv", *arguments])
+
+
+def _repeat(*arguments):
+    return main(["measure", "--device", "h200", "--repeat", *arguments])
 
 
 def test_a_measurement_table(recorded, capsys):
@@ -126,8 +131,7 @@ def test_verified_as_text(recorded, capsys):
 def test_rows_are_repeated(recorded, capsys):
     _measure(*GEMMS, "--degree", "1,2,4", "-o", "times.csv")
     capsys.readouterr()
-    assert main(["measure", "--device", "h200", "--repeat", "times.csv", "--rows", "20",
-                 "--seed", "2", "-o", "again.csv", "--json"]) == 0
+    assert _repeat("times.csv", "--rows", "20", "--seed", "2", "-o", "again.csv", "--json") == 0
     repeated = json.loads(capsys.readouterr().out)["repeated"]
     # The record plays the same times back.
     assert repeated["all"]["rows"] == 20
@@ -178,8 +182,50 @@ def test_nothing_measured_is_no_success(recorded, monkeypatch, capsys):
     monkeypatch.setattr(
         Recorded, "check", lambda self, gemm, kernel, setting: "wrong result: relative error 1")
     assert _measure(*GEMMS, "--degree", "1", "--no-library", "-o", "times.csv") == 1
-    assert capsys.readouterr().err.endswith(
-        "\nperfmodel measure: no row was measured: 12 rows wrong result: relative error 1\n")
+    assert capsys.readouterr().err == (
+        "perfmodel measure: no row was measured: 12 rows wrong result: relative error 1\n")
+
+
+def test_rows_of_the_library_alone_are_repeated(recorded, capsys):
+    _measure(*GEMMS, "--degree", "1,2", "-o", "times.csv")
+    table = pd.read_csv("times.csv")
+    table[table["library"] == "cublas"].to_csv("library.csv", index=False)
+    capsys.readouterr()
+    assert _repeat("library.csv", "-o", "again.csv") == 0
+    assert "\nwritten: again.csv\n" in capsys.readouterr().out
+    assert len(library_rows(read_measurements("again.csv"))) == 6
+    assert _repeat("times.csv", "--no-library", "-o", "own.csv") == 0
+    assert set(read_measurements("own.csv")["library"]) == {"triton"}
+
+
+def test_an_interrupted_draw_names_its_seed(recorded, monkeypatch, capsys):
+    def interrupt(self, branches, setting):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorded, "time", interrupt)
+    assert _measure(*GEMMS, "--mixed", "3", "-o", "pairs.csv") == 130
+    said = capsys.readouterr().err
+    assert re.match(r"go on with this, should it be interrupted, by --seed [1-9][0-9]*\n", said)
+    _measure(*GEMMS, "--mixed", "3", "--seed", "1", "-o", "pairs.csv")
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    assert "--seed" not in capsys.readouterr().err
+
+
+def test_a_kernel_table_that_does_not_tell_the_dtype_is_left_alone(recorded, capsys):
+    Path("times.kernels.csv").write_text(KERNELS, encoding="utf-8")
+    assert _measure(*GEMMS, "--degree", "1", "-o", "times.csv") == 2
+    assert capsys.readouterr().err == (
+        "perfmodel measure: times.kernels.csv: another table: it lacks the column dtype;"
+        " give a new name\n")
+    assert Path("times.kernels.csv").read_text(encoding="utf-8") == KERNELS
+
+
+def test_more_branches_than_torch_has_streams_are_not_repeated(recorded, capsys):
+    _measure(*GEMMS, "--degree", "1", "-o", "times.csv")
+    table = pd.read_csv("times.csv")
+    table.assign(concurrency_degree=33).to_csv("many.csv", index=False)
+    assert _repeat("many.csv", "-o", "again.csv") == 2
+    assert "concurrency_degree must be at most 32, not 33 (many.csv)" in capsys.readouterr().err
 
 
 class Broken(Recorded):
@@ -235,6 +281,11 @@ def test_a_probed_device_can_borrow_parameters_and_predict(recorded, capsys):
     (["--device", "h200", "-o", "x.csv", "--degree", "0"], "--degree must be"),
     (["--device", "h200", "-o", "x.csv", "--degree", "1,,2"], "--degree must be"),
     (["--device", "h200", "-o", "x.csv", "--minutes", "-1"], "--minutes must be"),
+    (["--device", "h200", "-o", "x.csv", "--minutes", ""], "--minutes must be"),
+    (["--device", "h200", "-o", "x.csv", "--degree", "33"], "--degree must be an integer from 1"),
+    (["--device", "h200", "-o", "x.csv", "--waiting", "64"],
+     "--waiting must be an integer from 1 to 32, not '64'"),
+    (["--device", "h200", "-o", "x.csv", "--repeat", "./x.csv"], "the table that is repeated"),
     (["--device", "h200", "-o", "x.csv", "--gemm", "64x64"], "GEMM must be"),
     (["--device", "h200", "-o", "x.csv", "--mixed", "2", "--waiting", "4"],
      "--waiting means nothing with --mixed"),

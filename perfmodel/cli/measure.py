@@ -4,7 +4,7 @@ import sys
 
 from perfmodel.checks import positive_number
 from perfmodel.cli.measure_options import (
-    DRAWN, ROWS, refuse_meaningless, setting_of, work_of)
+    DRAWN, ROWS, draws_afresh, refuse_meaningless, setting_of, work_of)
 from perfmodel.cli.options import add_json
 from perfmodel.cli.policies_text import policies_text
 from perfmodel.cli.text import say, say_json, table
@@ -75,7 +75,7 @@ def _measure(given):
     from perfmodel.device_files import load_device
     from perfmodel.files import refuse_unwritable
     from perfmodel.gpu.kernels import KERNEL, kernel_label
-    from perfmodel.gpu.parameters import values_of
+    from perfmodel.gpu.machine import machine_of
     from perfmodel.live.campaign import measure, refuse_other_gpu
     from perfmodel.live.open_gpu import open_gpu
     from perfmodel.live.plans import LIBRARIES
@@ -85,9 +85,9 @@ def _measure(given):
     if given.device is None:
         raise ValueError("--device is needed: a name, or a file that measure --probe wrote")
     device = load_device(given.device)
-    if given.verify:
-        values_of(device)  # refuses a device whose parameters nobody has fitted
     setting = setting_of(given)
+    if given.verify:
+        machine_of(device, setting.dtype)  # refuses one that nobody has fitted, or without dtype
     if not given.output.endswith((".csv", ".csv.gz")):
         raise ValueError(f"-o {given.output}: a table ends in .csv or .csv.gz")
     stem = given.output.removesuffix(".gz").removesuffix(".csv")
@@ -102,17 +102,19 @@ def _measure(given):
 
     progress = sys.stderr.isatty()
     runner = open_gpu(seed, captured=not given.streams)
-    sys.stderr.write(f"--seed {seed}\n")  # now: an interrupted run needs it to go on
     refuse_other_gpu(runner, given.output)  # before the kernels beside it are overwritten
     resources, failed = _prepared(runner, kernels, gemms, setting, resources_file, progress)
     kernels = [tuple(row[name] for name in KERNEL) for row in resources]
     library = None if given.no_library else LIBRARIES[runner.backend]
+    if draws_afresh(given):
+        sys.stderr.write(f"go on with this, should it be interrupted, by --seed {seed}\n")
     count = measure(runner, make_jobs(kernels, library), given.output, minutes, progress)
     if not Path(given.output).exists():
         raise OSError("no row was measured: "
                       + "; ".join(f"{rows} rows {what}" for what, rows in count.items()))
     report = {
-        "output": given.output, "resources": resources_file, "seed": seed, **runner.gpu(),
+        "output": given.output, "resources": resources_file if resources else None,
+        "seed": seed, **runner.gpu(),
         "rows": dict(count),
         "kernels_failed": {kernel_label(kernel): reason for kernel, reason in failed.items()},
         "occupancy_differs": occupancy_differs(device, resources),
@@ -140,8 +142,8 @@ def _measure(given):
              for degree, r in report["repeated"].items()]) + "\n")
     for verified in report.get("verified", ()):
         say(policies_text(verified))
-    say(f"written: {given.output}, {resources_file}"
-        + (f", {stem}.png, {stem}.pdf" if given.verify else ""))
+    written = [report[name] for name in ("output", "resources", "figure") if report.get(name)]
+    say(f"written: {', '.join(written)}")
 
 
 def _probe(given):
@@ -212,6 +214,8 @@ def _prepared(runner, kernels, gemms, setting, path, progress):
     from perfmodel.live.one_line import failing_in_one_line
     from perfmodel.live.resources_table import joined_resources
 
+    if not kernels:  # rows of the library are repeated
+        return [], {}
     with (failing_in_one_line("compiling failed"),
           tqdm(desc="compile", unit="kernel", disable=not progress) as bar):
         resources, failed = runner.prepare(kernels, gemms, setting, bar.update)

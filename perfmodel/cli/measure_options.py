@@ -1,7 +1,7 @@
 """Options of ``perfmodel measure`` turned into GEMMs, kernels, settings and jobs."""
 
 from perfmodel.checks import one_of, positive_integer, refusal
-from perfmodel.cli.options import DEGREE_LIMIT, ROUNDS_LIMIT
+from perfmodel.cli.options import ROUNDS_LIMIT
 
 _SETS_LIMIT = 100_000
 _MEMBERS_LIMIT = 16
@@ -22,7 +22,7 @@ _VERIFIED_WAITING = "16"
 _GEMMS = ("device", "gemm", "gemms", "draw", "seed", "kernels", "dtype", "trans_b", "streams", "minutes")
 _MEANT = {
     "probe": ("streams",),
-    "repeat": ("device", "rows", "seed", "dtype", "streams", "minutes"),
+    "repeat": ("device", "rows", "no_library", "seed", "dtype", "streams", "minutes"),
     "verify": (*_GEMMS, "waiting", "rounds", "no_library"),
     "mixed": (*_GEMMS, "members", "carveout"),
     "waiting": (*_GEMMS, "rounds", "no_library"),
@@ -92,21 +92,30 @@ def work_of(given, device, setting, seen):
     return seed, gemms, _kernels(given.kernels), _job_maker(given, device, gemms, setting, seed)
 
 
+def draws_afresh(given):
+    """Whether something is drawn at random by a seed that the options do not name."""
+    named = given.gemm or given.gemms
+    return given.seed is None and bool(given.repeat or given.mixed or given.draw or not named)
+
+
 def _repeated(given, setting, seed):
-    from perfmodel.live.plans import repeated_jobs
+    from perfmodel.live.plans import STREAMS, repeated_jobs
     from perfmodel.measurements.table import read_measurements
 
     table = read_measurements(given.repeat)
     table = table[table["dtype"] == setting.dtype]
     if table.empty:
         raise ValueError(f"{given.repeat}: no row of dtype {setting.dtype} (--dtype)")
+    if table["concurrency_degree"].max() > STREAMS:
+        raise refusal("concurrency_degree", f"at most {STREAMS}",
+                      table["concurrency_degree"].max(), given.repeat)
     jobs = repeated_jobs(table, positive_integer("--rows", _or(given.rows, ROWS), _SETS_LIMIT), seed)
     launched = [pair for job in jobs for pair in job.launched]
     kernels = list(dict.fromkeys(kernel for _, kernel in launched if kernel))
     gemms = list(dict.fromkeys(gemm for gemm, _ in launched))
 
     def possible(kernels, library):
-        runs = {*kernels, None}
+        runs = {*kernels, *([None] if library else [])}
         return [job for job in jobs if all(kernel in runs for _, kernel in job.launched)]
 
     return gemms, kernels, possible
@@ -140,7 +149,8 @@ def _kernels(path):
 
 def _job_maker(given, device, gemms, setting, seed):
     """A function of kernels and library's name to the jobs that the options ask for."""
-    from perfmodel.live.plans import draw_members, equal_jobs, member_jobs, waiting_jobs
+    from perfmodel.live.plans import (
+        STREAMS, draw_members, equal_jobs, member_jobs, waiting_jobs)
 
     if given.mixed is not None:
         batched = [gemm for gemm in gemms if gemm[3] > 1]
@@ -158,11 +168,11 @@ def _job_maker(given, device, gemms, setting, seed):
             draw_members(gemms, _fastest(device, gemms, kernels, setting), sets, size, seed),
             carveouts, setting)
     if given.waiting is not None or given.verify:
-        counts = _integers("--waiting", _or(given.waiting, _VERIFIED_WAITING), DEGREE_LIMIT)
+        counts = _integers("--waiting", _or(given.waiting, _VERIFIED_WAITING), STREAMS)
         rounds = _integers("--rounds", _or(given.rounds, "1,3"), ROUNDS_LIMIT)
         return lambda kernels, library: waiting_jobs(
             device.name, gemms, kernels, counts, rounds, setting, library)
-    degrees = _integers("--degree", _or(given.degree, "1,2,4,8,16"), DEGREE_LIMIT)
+    degrees = _integers("--degree", _or(given.degree, "1,2,4,8,16"), STREAMS)
     rounds = _integers(
         "--rounds", _or(given.rounds, "1" if setting.cold else "3"), ROUNDS_LIMIT)
     return lambda kernels, library: equal_jobs(

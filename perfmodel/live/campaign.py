@@ -15,7 +15,7 @@ from perfmodel.units import US
 #: The table is written at least this often [s].
 _WRITE_SECONDS = 20.0
 
-#: So many failures one after the other mean that the GPU is lost, not that a kernel is bad.
+#: So many kernels that fail one after the other mean that the GPU is lost, not that one is bad.
 _FAILURES = 25
 
 
@@ -66,7 +66,7 @@ def measure(runner, jobs, path, minutes=None, progress=False):
     table = _Table(path, jobs)
     count = Counter()
     wrong = {}
-    failures = 0
+    failing = set()
     try:
         for at, job in enumerate(tqdm(jobs, disable=not progress, unit="row")):
             late = minutes is not None and time.monotonic() - begin > minutes * 60
@@ -82,15 +82,16 @@ def measure(runner, jobs, path, minutes=None, progress=False):
             except Exception as error:  # of torch, Triton or the driver; ours are refused before
                 reason = one_line(error)
                 # Operands that do not fit say nothing of the GPU.
-                failures += not isinstance(error, MemoryError)
-                if failures >= _FAILURES:
+                if not isinstance(error, MemoryError):
+                    failing.add(frozenset(job.launched))
+                if len(failing) >= _FAILURES:
                     raise GpuLost(
-                        f"{failures} rows failed one after the other, the last: {reason}"
+                        f"{len(failing)} kernels failed one after the other, the last: {reason}"
                     ) from error
             if reason:
                 count[reason] += 1
                 continue
-            failures = 0
+            failing.clear()
             table.add(job, times | runner.state() | identity)
             count["measured"] += 1
     finally:
@@ -132,11 +133,17 @@ class _Table:
         self._written = time.monotonic()
         if self._before is None:
             return
-        lacking = [name for name in self._names if name not in self._before]
+        timed = list(jobs[0].timed) if jobs else []
+        lacking = [name for name in (*self._names, *timed) if name not in self._before]
         if lacking:
             raise ValueError(
                 f"{path}: another table: it lacks the columns {', '.join(lacking)};"
                 " give a new name")
+        # A table of more members has all columns of one of fewer.
+        more = [name for name in self._before if name.endswith("_us") and name not in timed]
+        if jobs and more:
+            raise ValueError(
+                f"{path}: another table: it has the columns {', '.join(more)}; give a new name")
         self._known = {_key(values) for values in self._before[self._names].to_numpy(object)}
 
     def has(self, job):

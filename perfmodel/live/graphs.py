@@ -16,8 +16,10 @@ COLD_TIMINGS = 9
 _BURST_SECONDS = 0.8e-3
 _FEWEST, _MOST = 1, 200
 
-#: What is read to empty L2 is this many times as large.
+#: What is read to empty L2 is this many times as large, and at least so much: AMD tells the size of
+#: one die's L2 of several [B].
 _FLUSH_SHARE = 4
+_FLUSH_LEAST = 2**27
 
 
 class Graphs:
@@ -105,7 +107,8 @@ class Graphs:
 
     def _cold(self, replay, sample):
         if self._unread is None:
-            size = torch.cuda.get_device_properties(0).L2_cache_size * _FLUSH_SHARE
+            l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+            size = max(l2_bytes * _FLUSH_SHARE, _FLUSH_LEAST)
             self._unread = torch.ones(size // 4, device="cuda", dtype=torch.int32)
         pairs = [(_event(), _event()) for _ in range(COLD_TIMINGS)]
         for begin, end in pairs:

@@ -21,6 +21,9 @@ STORED_ALONG_K = ("tf32", "fp8", "int8")
 OFFSETS = 2**31 - 1
 GRID_BATCH = 2**16 - 1
 
+#: Branches that run at the same time: torch has so many streams, then it gives the first again.
+STREAMS = 32
+
 #: Sizes that `draw_gemms` draws from [elements], their step, and their work [FLOP].
 DRAWN = {"m": (64, 4800), "n": (64, 8192), "k": (128, 8192)}
 DRAWN_STEP = 32

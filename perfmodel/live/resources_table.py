@@ -26,14 +26,17 @@ def joined_resources(path, rows):
     Raises
     ------
     ValueError
-        If `path` exists and is no kernel table.
+        If `path` exists and is no kernel table, or one that does not tell the dtype.
     """
     now = pd.DataFrame(rows)
     numbers = [name for name in now if name != "dtype"]
     now = now.astype(dict.fromkeys(numbers, "Int64"))
     if not Path(path).exists():
         return now
-    whole = pd.concat([read_kernels(path), now], ignore_index=True)
+    before = read_kernels(path)
+    if "dtype" not in before:
+        raise ValueError(f"{path}: another table: it lacks the column dtype; give a new name")
+    whole = pd.concat([before, now], ignore_index=True)
     return whole.drop_duplicates(["dtype", *KERNEL], keep="last")[list(now)]
 
 
@@ -51,6 +54,8 @@ def occupancy_differs(device, rows):
     dict of str to str
         Empty too where the device lacks what the rules need.
     """
+    if not rows:
+        return {}
     table = {name: np.array([row[name] for row in rows]) for name in (
         *KERNEL, "registers_per_thread", "lds_bytes", "workgroups_per_cu")}
     try:

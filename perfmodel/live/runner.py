@@ -75,7 +75,8 @@ class GpuRunner:
         Returns
         -------
         resources : list of dict
-            `compiler.resources_of`, of those that can run; compiled for the first GEMM.
+            `compiler.resources_of`, of those that can run; compiled for the GEMM with the most
+            sizes that `ALIGNMENT` divides.
         failed : dict of kernel to str
             The others, with the reason.
         """
@@ -83,14 +84,17 @@ class GpuRunner:
         counts, failed = compile_ahead(
             [(kernel, variant) for variant in variants for kernel in kernels], self.target,
             advance)
+        # Rows of others are measured, but the model knows only kernels with wide loads.
+        best = max(variants, key=lambda variant: sum(variant.aligned))
         rows = []
         for kernel in kernels:
             if kernel in failed:
                 continue
             try:
-                binary = self._binary(kernel, variants[0])
-                rows.append(resources_of(kernel, binary, variants[0], self.target)
-                            | counts[kernel, variants[0]])
+                # What fits as compiled for one GEMM need not for another.
+                binaries = {variant: self._binary(kernel, variant) for variant in variants}
+                rows.append(resources_of(kernel, binaries[best], best, self.target)
+                            | counts[kernel, best])
             except Exception as error:  # Triton's own: more LDS or threads than there are
                 failed[kernel] = one_line(error)
         return rows, failed
