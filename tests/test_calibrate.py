@@ -129,8 +129,8 @@ def test_too_few_rows_or_gemms(shipped, every_gemm, every_row):
     with pytest.raises(ValueError) as refused:
         calibrate([rows], H200, ["a.csv", "b.csv"])
     assert str(refused.value) == (
-        f"a.csv, b.csv: {len(rows.seconds)} rows of {len(set(rows.labels))} GEMMs that the model"
-        " can predict: a fit needs at least 500 rows of 20 GEMMs")
+        f"a.csv, b.csv: {len(rows.seconds)} rows of {len(set(rows.labels))} GEMMs with a warm L2"
+        " that the model can predict: a fit needs at least 500 rows of 20 GEMMs")
 
 
 def test_no_rows_at_all():

@@ -515,8 +515,8 @@ def test_a_bad_kernel_table_of_validate(refused):
 def test_too_few_rows_for_a_fit(refused):
     write("t.csv", ROW)
     assert refused("calibrate", "t.csv", "--device", "h200", "-o", "x.toml") == (
-        "perfmodel calibrate: t.csv: 1 rows of 1 GEMMs that the model can predict: a fit needs at"
-        " least 500 rows of 20 GEMMs")
+        "perfmodel calibrate: t.csv: 1 rows of 1 GEMMs with a warm L2 that the model can predict:"
+        " a fit needs at least 500 rows of 20 GEMMs")
     assert refused("calibrate", "t.csv", "--device", "h200", "-o", "x.txt") == (
         "perfmodel calibrate: -o x.txt: a device file ends in .toml")
 

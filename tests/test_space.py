@@ -1,5 +1,7 @@
 """The whole space, the picks from it, and advice for one GEMM."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -254,3 +256,16 @@ def test_a_what_if_changes_the_time():
     big = parse_gemm("4096x4096x4096")
     less, whole = (evaluate(device, big, SPACE[:50], [1]).seconds for device in (half, H200))
     assert ((less / whole > 1.5) & (less / whole < 2.1)).all()
+
+
+def test_a_cold_l2_is_stated_and_its_limits_are_named():
+    problem, kernel = gemms(512, 1024, 2048), table((128, 128, 64, 3, 8, 1))
+    warm, cold = (predict(H200, problem, kernel, 8, 1, state) for state in (False, True))
+    assert cold.concurrent_seconds > warm.concurrent_seconds
+    assert not any("cold" in axis for axis in cold.outside)
+    assert np.isfinite(cold.interval_seconds).all()
+    assert "rounds 3 from a cold L2 (calibrated 1)" in predict(
+        H200, problem, kernel, 8, 3, True).outside
+    never = with_fit(H200, H200.fitted | {
+        "cold_start_share": replace(H200.fitted["cold_start_share"], standard_error=0.0)}, H200.fit)
+    assert "cold L2 (calibrated warm)" in predict(never, problem, kernel, 8, 1, True).outside

@@ -230,7 +230,7 @@ def outside_of(device, gemm, kernel, degree, rounds=ROUNDS, cold=False):
     for name, (low, high) in device.fit.get("ranges", {}).items():
         if name in values and not low <= values[name] <= high:
             found.append(f"{name} {values[name]} (calibrated {low} to {high})")
-    if cold and "ranges" in device.fit and "cold_interval" not in device.fit:
+    if cold and device.fitted["cold_start_share"].standard_error == 0:  # kept its start value
         found.append("cold L2 (calibrated warm)")
     elif cold and rounds > 1:
         found.append(f"rounds {rounds} from a cold L2 (calibrated 1)")

@@ -194,8 +194,8 @@ def calibrate(rows, device, files, progress=False):
     distinct = sorted({label for part in equal for label in part.labels})
     if len(labels) < LEAST_ROWS or len(set(labels)) < LEAST_GEMMS:
         raise ValueError(
-            f"{', '.join(files)}: {len(labels)} rows of {len(set(labels))} GEMMs that the model can"
-            f" predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
+            f"{', '.join(files)}: {len(labels)} rows of {len(set(labels))} GEMMs with a warm L2 that"
+            f" the model can predict: a fit needs at least {LEAST_ROWS} rows of {LEAST_GEMMS} GEMMs"
         )
     with tqdm(desc="calibrate", unit=" evaluations", disable=not progress) as bar:
         values, errors = _fitted(equal, waiting, mixed, device, start_values(), bar.update)
