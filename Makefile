@@ -1,18 +1,29 @@
 # make figures   regenerate every figure into out/figures
 # make test      run all tests
-# Both make .venv first, and install again only when setup.cfg or pyproject.toml changed.
+# make peers     compare with other models (benchmarks/README.md); writes benchmarks/peers.csv
+# The first two make .venv first, and install again only when setup.cfg or pyproject.toml changed.
 
 PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
 
-.PHONY: figures test clean
+.PHONY: figures test peers clean
 
 figures: $(STAMP)
 	$(BIN)/perfmodel figures -o out/figures
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# Peers other than the trees are optional: without them their rows are left out.
+peers: .venv-peers/installed
+	-$(MAKE) --keep-going .venv-nvmatmul/installed .venv-aiconfigurator/installed
+	.venv-peers/bin/python benchmarks/peers.py
+
+.venv-%/installed: benchmarks/requirements-%.txt setup.cfg
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 $(STAMP): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,5 +35,5 @@ $(STAMP): setup.cfg pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv out build dist perfmodel.egg-info .pytest_cache .hypothesis
+	rm -rf .venv .venv-* out build dist perfmodel.egg-info .pytest_cache .hypothesis
 	find perfmodel figures data tests -name __pycache__ -type d -prune -exec rm -rf {} +
