@@ -30,11 +30,14 @@ class Data:
     fresh : DataFrame
         verify: GEMMs that no fit has seen, all kernels and degrees; ``time_us`` is that of all
         that wait, ``isolated_us`` that of one by one.
+    waiting : DataFrame
+        waiting: the GEMMs of `known`, run as those of `fresh` are.
     """
 
     known: pd.DataFrame
     library: pd.DataFrame
     fresh: pd.DataFrame
+    waiting: pd.DataFrame
 
 
 def load(device):
@@ -47,12 +50,15 @@ def load(device):
     folder = data_path("measurements", device.name)
     table = read_measurements(folder / "gemm_concurrent.csv.gz")
     known = selected(with_resources(kernel_rows(table), device), device)[0].reset_index(drop=True)
-    fresh = waiting_selected(read_waiting(folder / "verify.csv.gz"), device)[0]
-    fresh = fresh.assign(cache="warm").reset_index(drop=True)
+    fresh, waiting = (
+        waiting_selected(read_waiting(folder / f"{name}.csv.gz"), device)[0]
+        .assign(cache="warm").reset_index(drop=True)
+        for name in ("verify", "waiting"))
     return Data(
         _with_isolated(known.assign(gemm_fold=gemm_folds(known), kernel_fold=kernel_folds(known))),
         library_rows(table).reset_index(drop=True),
-        _with_isolated(fresh))
+        _with_isolated(fresh),
+        waiting)
 
 
 def gemm_folds(table):
@@ -106,6 +112,13 @@ def scaled(predicted, measured, parts):
     for seen, unseen in parts:
         found[unseen] = predicted[unseen] * np.nanmedian(measured[seen] / predicted[seen])
     return found
+
+
+def launches(table):
+    """Launches of the row's GEMM one after the other on each branch, for all that wait."""
+    if "waiting" not in table:
+        return np.ones(len(table))
+    return (table["waiting"] / table["concurrency_degree"]).to_numpy()
 
 
 def mape(predicted, measured):

@@ -1,10 +1,11 @@
 """Peers that are fitted: perfmodel itself, and gradient-boosted trees on the same rows."""
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 from tqdm import tqdm
 
-from contest import cells, folds
+from contest import cells, folds, launches
 from perfmodel.equations.tiles import depth_steps, workgroups
 from perfmodel.equations.waves import waves
 from perfmodel.gpu.kernels import occupancy_of
@@ -45,7 +46,7 @@ def features(table, device):
     together = launch * rows.degree
     rounds = waves(together, device.compute_units, rows.occupancy)
     columns = (
-        gemm.m, gemm.n, gemm.k, rows.degree, kernel.macro_tile_m, kernel.macro_tile_n,
+        gemm.m, gemm.n, gemm.k, rows.degree, rows.rounds, launches(table), kernel.macro_tile_m, kernel.macro_tile_n,
         kernel.depth_u, kernel.stages, kernel.warps, kernel.split_k, kernel.registers_per_thread,
         kernel.lds_bytes, rows.occupancy, launch, together, steps, rounds, np.ceil(rounds),
         steps * np.ceil(rounds), together * steps / device.compute_units,
@@ -53,19 +54,18 @@ def features(table, device):
     return np.log(np.stack([np.asarray(column, float) for column in columns], axis=1))
 
 
-def trees(table, device, fresh):
-    """Times by trees on log time: GEMM left out, GEMM and tile left out, and of fresh GEMMs [us].
+def trees(table, device):
+    """Times by trees on log time: with the GEMM left out, and with GEMM and tile left out [us].
 
     Parameters
     ----------
-    table, fresh : DataFrame
-        `contest.Data.known`, and rows of GEMMs that are not in it.
+    table : DataFrame
+        `contest.Data.known`.
     device : Gpu
 
     Returns
     -------
-    tuple of three ndarrays
-        The last is of one launch on each branch, not of all that wait.
+    tuple of two ndarrays, shape (row,)
     """
     seen_as, target = features(table, device), np.log(table["time_us"].to_numpy())
     found = []
@@ -76,5 +76,21 @@ def trees(table, device, fresh):
             model = HistGradientBoostingRegressor(**TREES).fit(seen_as[seen], target[seen])
             times[unseen] = np.exp(model.predict(seen_as[unseen]))
         found.append(times)
-    model = HistGradientBoostingRegressor(**TREES).fit(seen_as, target)
-    return *found, np.exp(model.predict(features(fresh, device)))
+    return tuple(found)
+
+
+def trees_fresh(data, device):
+    """Time of all that wait of the fresh GEMMs, by trees on both tables of the others [us].
+
+    What is fitted is the time of all over the launches on each branch.
+
+    Parameters
+    ----------
+    data : contest.Data
+    device : Gpu
+    """
+    seen = pd.concat([data.known, data.waiting], ignore_index=True)
+    seen["waiting"] = seen["waiting"].fillna(seen["concurrency_degree"])
+    model = HistGradientBoostingRegressor(**TREES)
+    model.fit(features(seen, device), np.log(seen["time_us"].to_numpy() / launches(seen)))
+    return np.exp(model.predict(features(data.fresh, device))) * launches(data.fresh)

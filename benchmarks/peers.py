@@ -99,12 +99,12 @@ def _perfmodel(data, serving, device):
 
 
 def _trees(data, device):
-    known, kernels, fresh = fitted.trees(data.known, device, data.fresh)
+    known, kernels = fitted.trees(data.known, device)
     return {
         "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows",
         **_errors(data.known, known), **_regrets(data.known, known),
         "unseen_kernel_mape_pct": contest.mape(kernels, data.known["time_us"]),
-        **_fresh(data.fresh, _of_all(data.fresh, fresh)),
+        **_fresh(data.fresh, fitted.trees_fresh(data, device)),
     }
 
 
@@ -164,7 +164,7 @@ def _rocblas(data, device):
 
 def _of_all(table, once):
     """Time of all that wait, from that of one launch on each branch."""
-    return once * (table["waiting"] / table["concurrency_degree"]).to_numpy()
+    return once * contest.launches(table)
 
 
 def _errors(table, predicted):
