@@ -46,10 +46,11 @@ def features(table, device):
     together = launch * rows.degree
     rounds = waves(together, device.compute_units, rows.occupancy)
     columns = (
-        gemm.m, gemm.n, gemm.k, rows.degree, rows.rounds, launches(table), kernel.macro_tile_m, kernel.macro_tile_n,
-        kernel.depth_u, kernel.stages, kernel.warps, kernel.split_k, kernel.registers_per_thread,
-        kernel.lds_bytes, rows.occupancy, launch, together, steps, rounds, np.ceil(rounds),
-        steps * np.ceil(rounds), together * steps / device.compute_units,
+        gemm.m, gemm.n, gemm.k, rows.degree, rows.rounds, launches(table),
+        kernel.macro_tile_m, kernel.macro_tile_n, kernel.depth_u, kernel.stages, kernel.warps,
+        kernel.split_k, kernel.registers_per_thread, kernel.lds_bytes, rows.occupancy,
+        launch, together, steps, rounds, np.ceil(rounds), steps * np.ceil(rounds),
+        together * steps / device.compute_units,
         gemm.flop, gemm.flop * rows.degree, kernel.macro_tile_m * kernel.macro_tile_n)
     return np.log(np.stack([np.asarray(column, float) for column in columns], axis=1))
 

@@ -64,7 +64,7 @@ class NvMatmul:
         return seconds.reindex(range(len(table))).to_numpy() / US
 
     def picks(self, table, count=8):
-        """For each GEMM and degree the measured kernel nearest to its first pick of a measured tile.
+        """Its picks as measured kernels: the nearest to its first pick of a measured tile.
 
         Parameters
         ----------

@@ -64,10 +64,15 @@ def main():
     found.to_csv(given.output, index=False, float_format="%.4g")
     say(_printed(found))
     say("\n" + LEGEND)
-    for _, row in found[found.get("pick_tile_share", pd.Series(np.nan, found.index)).notna()].iterrows():
-        say(f"{row['peer']}: the tile of its first pick is measured in {row['pick_tile_share']:.0%}"
-            f" of cases, its very kernel in {row['pick_kernel_share']:.0%}; some tile of its first"
-            f" eight in {row['pick_any_share']:.0%}")
+    for row in rows:
+        if "pick_tile_share" in row:
+            say(_shares(row))
+
+
+def _shares(row):
+    tile, kernel, some = (row[f"pick_{name}_share"] for name in ("tile", "kernel", "any"))
+    return (f"{row['peer']}: the tile of the first is measured in {tile:.0%} of cases, its very"
+            f" kernel in {kernel:.0%}; some tile of the first eight in {some:.0%}")
 
 
 def _arguments():

@@ -1,12 +1,12 @@
-"""Measured GEMMs of serving (aiconfigurator-core, NVIDIA, Apache-2.0), read where it is installed."""
+"""Measured GEMMs of serving, read where aiconfigurator-core (NVIDIA, Apache-2.0) is installed."""
 
 import numpy as np
+from tqdm import tqdm
 
 from perfmodel.gpu.kernels import kernel_space
 from perfmodel.gpu.space import evaluate
 from perfmodel.problems import gemms
 from perfmodel.units import US
-from tqdm import tqdm
 from workers import ask
 
 SYSTEM = {"h200": "h200_sxm"}

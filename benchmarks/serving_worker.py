@@ -17,7 +17,8 @@ def main(system, dtype):
     """Write the rows of every framework that was measured on a system."""
     package = importlib.util.find_spec("aiconfigurator_core").submodule_search_locations[0]
     tables = []
-    for path in sorted(Path(package, "systems", "data", system, "gemm").glob("*/*/gemm_perf.parquet")):
+    folder = Path(package, "systems", "data", system, "gemm")
+    for path in sorted(folder.glob("*/*/gemm_perf.parquet")):
         table = pd.read_parquet(path)
         table = table[table["gemm_dtype"] == dtype].assign(
             framework=path.parts[-3], version=path.parts[-2])

@@ -123,8 +123,8 @@ def rate_per_used_unit(flop, seconds, workgroups, compute_units):
     --------
     Twice as long on a quarter of the units is twice as good.
 
-    >>> float(rate_per_used_unit(1e9, 1e-3, 200, 100)), float(rate_per_used_unit(1e9, 2e-3, 25, 100))
-    (10000000000.0, 20000000000.0)
+    >>> rate_per_used_unit(1e9, [1e-3, 2e-3], [200, 25], 100) / 1e9
+    array([10., 20.])
     """
     used = np.minimum(np.asarray(workgroups, float), compute_units)
     return flop / np.asarray(seconds, float) / used
