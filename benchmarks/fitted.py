@@ -29,7 +29,9 @@ def unseen_kernels_us(table, device):
     """
     rows = rows_of(table, device, "fp16")
     found = np.empty(len(table))
-    for seen, unseen in tqdm(cells(table), "perfmodel, unseen kernels", FOLDS**2, unit=" fits"):
+    parts = tqdm(
+        cells(table), "perfmodel, unseen kernels", FOLDS**2, unit=" fits", disable=None)
+    for seen, unseen in parts:
         values, _, _ = fit([rows[seen]], device, start_values(), OF_EQUALS)
         found[unseen] = rows[unseen].predicted(device, values) / US
     return found
@@ -73,7 +75,7 @@ def trees(table, device):
     for name, parts, count in (
             ("unseen GEMMs", folds, FOLDS), ("unseen kernels", cells, FOLDS**2)):
         times = np.empty(len(table))
-        for seen, unseen in tqdm(parts(table), f"trees, {name}", count, unit=" fits"):
+        for seen, unseen in tqdm(parts(table), f"trees, {name}", count, unit=" fits", disable=None):
             model = HistGradientBoostingRegressor(**TREES).fit(seen_as[seen], target[seen])
             times[unseen] = np.exp(model.predict(seen_as[unseen]))
         found.append(times)

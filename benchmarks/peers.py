@@ -43,7 +43,8 @@ PRINTED = {
 LEGEND = """\
 1 to 16: GEMMs together. scaled: MAPE after one factor for all rows, fitted to other GEMMs.
 kernels: MAPE where neither the GEMM nor any kernel of the tile was seen. fresh: verify.csv.gz.
-cuBLAS, serving: best time that a peer sees, against the library's. -: it does not say that."""
+cuBLAS, serving: best time that a peer sees, against the library's. -: not asked, or it cannot say.
+* chooses by the measured times alone of all kernels of that GEMM: no prediction."""
 
 
 def main():
@@ -106,7 +107,7 @@ def _perfmodel(data, serving, device):
 def _trees(data, device):
     known, kernels = fitted.trees(data.known, device)
     return {
-        "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows",
+        "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows, for fresh GEMMs and {len(data.waiting)} more",
         **_errors(data.known, known), **_regrets(data.known, known),
         "unseen_kernel_mape_pct": contest.mape(kernels, data.known["time_us"]),
         **_fresh(data.fresh, fitted.trees_fresh(data, device)),
@@ -161,7 +162,7 @@ def _rocblas(data, device):
         at_once = data.fresh["concurrency_degree"] == data.fresh["waiting"]
         fresh = np.where(at_once, score(data.fresh, device), np.nan)
         rows.append({
-            "peer": name, "fitted": "chooses by the measured times alone of every kernel",
+            "peer": name,
             **_regrets(data.known, score(data.known, device)),
             "fresh_regret": contest.regret(data.fresh, fresh, contest.FRESH_CONTEST)})
     return rows

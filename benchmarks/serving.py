@@ -45,7 +45,7 @@ def best_of_space_us(table, device, dtype="bf16"):
     problems = gemms(*(table[name].to_numpy() for name in "mnk"), dtype=dtype)
     kernels = kernel_space(device, dtype)
     found = np.empty(len(table))
-    with tqdm(total=len(table), desc="perfmodel, serving", unit=" GEMMs") as bar:
+    with tqdm(total=len(table), desc="perfmodel, serving", unit=" GEMMs", disable=None) as bar:
         for start in range(0, len(table), CHUNK):
             part = slice(start, start + CHUNK)
             space = evaluate(device, problems[part], kernels, [1])
