@@ -8,7 +8,8 @@ import pandas as pd
 from perfmodel.measurements.calibrate import FOLDS, fold_of
 from perfmodel.measurements.rows import GEMM, selected, with_resources
 from perfmodel.measurements.rows_waiting import waiting_selected
-from perfmodel.measurements.table import kernel_rows, library_rows, read_measurements, read_waiting
+from perfmodel.measurements.table import (
+    KERNEL, kernel_rows, library_rows, read_measurements, read_waiting)
 from perfmodel.measurements.validate import CONTEST
 from perfmodel.problems import gemms
 from perfmodel.resources import data_path
@@ -121,6 +122,28 @@ def launches(table):
     return (table["waiting"] / table["concurrency_degree"]).to_numpy()
 
 
+def scaled_by_kernel(predicted, measured, kernel, parts):
+    """As `scaled`, but with a factor for each kernel.
+
+    Parameters
+    ----------
+    kernel : ndarray of int, shape (row,)
+    """
+    found = np.full(len(predicted), np.nan)
+    ratio = pd.Series(measured / predicted)
+    for seen, unseen in parts:
+        factor = ratio[seen].groupby(kernel[seen]).median()
+        found[unseen] = predicted[unseen] * factor.reindex(kernel[unseen]).to_numpy()
+    return found
+
+
+def kernel_numbers(*tables):
+    """A number for each row's kernel, the same in all tables, list of ndarray of int."""
+    kernels = pd.concat(tables)[list(KERNEL)]
+    numbers = kernels.groupby(list(KERNEL)).ngroup().to_numpy()
+    return np.split(numbers, np.cumsum([len(table) for table in tables])[:-1])
+
+
 def mape(predicted, measured):
     """Mean absolute error of the times that there are [%], NaN if there are none."""
     error = np.abs(np.asarray(predicted) / np.asarray(measured) - 1)
@@ -167,6 +190,6 @@ FRESH_CONTEST = (*GEMM, "rounds")
 
 def _with_isolated(table):
     """The table with the time of the row's GEMM and kernel, and rounds, alone."""
-    key = [*GEMM, "rounds", "macro_tile_m", "macro_tile_n", "depth_u", "stages", "warps", "split_k"]
+    key = [*GEMM, "rounds", *KERNEL]
     alone = table[table["concurrency_degree"] == 1].set_index(key)["time_us"]
     return table.assign(isolated_us=alone.reindex(pd.MultiIndex.from_frame(table[key])).to_numpy())

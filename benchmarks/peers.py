@@ -41,7 +41,7 @@ PRINTED = {
 }
 
 LEGEND = """\
-1 to 16: GEMMs together. scaled: MAPE after one factor for all rows, fitted to other GEMMs.
+1 to 16: GEMMs together. scaled: MAPE after one factor (or one a kernel), fitted to other GEMMs.
 kernels: MAPE where neither the GEMM nor any kernel of the tile was seen. fresh: verify.csv.gz.
 cuBLAS, serving: best time that a peer sees, against the library's. -: not asked, or it cannot say.
 * chooses by the measured times alone of all kernels of that GEMM: no prediction."""
@@ -60,7 +60,8 @@ def main():
         rows += _nvmatmul(data, serving, device, given.nvmatmul)
     else:
         _skipped("nvMatmulHeuristics", given.nvmatmul)
-    rows += [_roofline(data, serving, device), _granularity(data, device), *_rocblas(data, device)]
+    rows += [_roofline(data, serving, device)]
+    rows += _granularity(data, device) + _rocblas(data, device)
     found = pd.DataFrame(rows)
     found.to_csv(given.output, index=False, float_format="%.4g")
     say(_printed(found))
@@ -107,7 +108,7 @@ def _perfmodel(data, serving, device):
 def _trees(data, device):
     known, kernels = fitted.trees(data.known, device)
     return {
-        "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows, for fresh GEMMs and {len(data.waiting)} more",
+        "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows, and {len(data.waiting)} more for fresh GEMMs",
         **_errors(data.known, known), **_regrets(data.known, known),
         "unseen_kernel_mape_pct": contest.mape(kernels, data.known["time_us"]),
         **_fresh(data.fresh, fitted.trees_fresh(data, device)),
@@ -144,13 +145,21 @@ def _roofline(data, serving, device):
 
 
 def _granularity(data, device):
+    """With one rate for all kernels, and, as Tensile has it, with one for each."""
     known = rules.granularity_us(data.known, device)
     fresh = _of_all(data.fresh, rules.granularity_us(data.fresh, device))
-    return {
-        "peer": "Tensile granularity", "scaled_mape_pct": _scaled(data, known),
-        **_regrets(data.known, known),
-        "fresh_regret": contest.regret(data.fresh, fresh, contest.FRESH_CONTEST),
-    }
+    measured = data.known["time_us"].to_numpy()
+    kernel, kernel_fresh = contest.kernel_numbers(data.known, data.fresh)
+    each = contest.scaled_by_kernel(known, measured, kernel, contest.folds(data.known))
+    factors = pd.Series(measured / known).groupby(kernel).median()
+    return [{
+        "peer": name, "fitted": fit, "scaled_mape_pct": contest.mape(times, measured),
+        **_regrets(data.known, times),
+        "fresh_regret": contest.regret(data.fresh, of_all, contest.FRESH_CONTEST),
+    } for name, fit, times, of_all in (
+        ("Tensile granularity", "a rate", _scaled_us(data, known), fresh),
+        ("the same, a rate a kernel", f"{len(factors)} rates", each,
+         fresh * factors.reindex(kernel_fresh).to_numpy()))]
 
 
 def _rocblas(data, device):
@@ -193,8 +202,12 @@ def _unfitted(data, predicted):
 
 
 def _scaled(data, predicted):
+    return contest.mape(_scaled_us(data, predicted), data.known["time_us"])
+
+
+def _scaled_us(data, predicted):
     measured = data.known["time_us"].to_numpy()
-    return contest.mape(contest.scaled(predicted, measured, contest.folds(data.known)), measured)
+    return contest.scaled(predicted, measured, contest.folds(data.known))
 
 
 def _regrets(table, score):

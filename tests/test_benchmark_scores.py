@@ -61,6 +61,22 @@ def test_scaled_by_the_other_rows():
     assert found.tolist() == [3.0, 3.0, 6.0]
 
 
+def test_scaled_kernel_by_kernel():
+    predicted, measured = np.ones(6), np.array([2.0, 4.0, 6.0, 30.0, 9.0, 9.0])
+    kernel = np.array([0, 0, 0, 1, 0, 1])
+    seen = np.arange(6) < 4
+    # Kernel 0 is seen thrice, median 4; kernel 1 once.
+    found = contest.scaled_by_kernel(predicted, measured, kernel, [(seen, ~seen)])
+    assert found[4:].tolist() == [4.0, 30.0]
+
+
+def test_kernels_have_one_number_in_all_tables():
+    tiles = dict(macro_tile_n=64, depth_u=64, stages=3, warps=4, split_k=1)
+    first, second = (pd.DataFrame(tiles | {"macro_tile_m": m}) for m in ([64, 128], [128, 64, 64]))
+    numbers = contest.kernel_numbers(first, second)
+    assert [n.tolist() for n in numbers] == [[0, 1], [1, 0, 0]]
+
+
 def test_launches_on_each_branch():
     table = rows([1.0, 1.0], [2, 8])
     assert contest.launches(table).tolist() == [1, 1]
