@@ -92,6 +92,11 @@ def _skipped(what, environment):
     sys.stderr.write(f"left out: {what}; there is no virtual environment {environment}\n")
 
 
+def _one_line(error, status):
+    sys.stderr.write(f"peers: {error}\n")
+    return status
+
+
 def _perfmodel(data, serving, device):
     known = predictions(data.known, device)["predicted_us"].to_numpy()
     fresh = waiting_predictions(data.fresh, device)["predicted_us"].to_numpy()
@@ -108,7 +113,8 @@ def _perfmodel(data, serving, device):
 def _trees(data, device):
     known, kernels = fitted.trees(data.known, device)
     return {
-        "peer": "gradient-boosted trees", "fitted": f"to {len(data.known)} rows, and {len(data.waiting)} more for fresh GEMMs",
+        "peer": "gradient-boosted trees",
+        "fitted": f"to {len(data.known)} rows, and {len(data.waiting)} more for fresh GEMMs",
         **_errors(data.known, known), **_regrets(data.known, known),
         "unseen_kernel_mape_pct": contest.mape(kernels, data.known["time_us"]),
         **_fresh(data.fresh, fitted.trees_fresh(data, device)),
@@ -244,4 +250,9 @@ def _cell(name, value):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as refused:
+        sys.exit(_one_line(refused, 2))
+    except RuntimeError as failed:
+        sys.exit(_one_line(failed, 1))
