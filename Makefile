@@ -22,7 +22,8 @@ peers: .venv-peers/installed
 
 .venv-%/installed: benchmarks/requirements-%.txt setup.cfg
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -r $< || \
+	  { rm -rf .venv-$*; exit 1; }
 	touch $@
 
 $(STAMP): setup.cfg pyproject.toml
